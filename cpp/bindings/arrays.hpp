@@ -1,0 +1,51 @@
+// The only file that knows both worlds: numpy arrays in, spans out, and back.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace bmrm::py {
+
+namespace nb = nanobind;
+
+template <class T>
+using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Out = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using InMatrix = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+template <class T>
+std::span<const T> view(const In<T>& array) {
+  return {array.data(), array.size()};
+}
+
+template <class T>
+std::span<T> view(const Out<T>& array) {
+  return {array.data(), array.size()};
+}
+
+// A new numpy array that owns the vector's memory: nothing is copied.
+template <class T>
+nb::ndarray<nb::numpy, T, nb::ndim<1>> give(std::vector<T>&& values) {
+  auto* owned = new std::vector<T>(std::move(values));
+  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return nb::ndarray<nb::numpy, T, nb::ndim<1>>(owned->data(), {owned->size()}, owner);
+}
+
+inline void require(bool condition, const std::string& message) {
+  if (!condition) throw nb::value_error(message.c_str());
+}
+
+inline void require_size(std::size_t size, std::size_t expected, const char* name) {
+  require(size == expected, std::string(name) + " has length " + std::to_string(size) + ", expected " +
+                                std::to_string(expected));
+}
+
+}  // namespace bmrm::py

@@ -1,0 +1,36 @@
+#include <nanobind/nanobind.h>
+
+#include "bmrm/pool.hpp"
+
+namespace nb = nanobind;
+
+namespace bmrm::py {
+void bind_io(nb::module_& m);
+void bind_qp(nb::module_& m);
+void bind_matrix(nb::module_& m);
+void bind_losses(nb::module_& m);
+}  // namespace bmrm::py
+
+namespace {
+// True when a signal handler raised: the error then stays set and becomes the exception of the call.
+bool signal_raised() {
+  nb::gil_scoped_acquire lock;
+  return PyErr_CheckSignals() != 0;
+}
+}  // namespace
+
+NB_MODULE(_core, m) {
+  m.doc() = "Compiled kernels of bmrm: products, losses, lines, the master's quadratic program, text parsing.";
+  bmrm::poll_hook() = &signal_raised;
+  nb::register_exception_translator([](const std::exception_ptr& p, void*) {
+    try {
+      std::rethrow_exception(p);
+    } catch (const bmrm::Interrupted&) {
+      if (!PyErr_Occurred()) PyErr_SetNone(PyExc_KeyboardInterrupt);
+    }
+  });
+  bmrm::py::bind_io(m);
+  bmrm::py::bind_qp(m);
+  bmrm::py::bind_matrix(m);
+  bmrm::py::bind_losses(m);
+}

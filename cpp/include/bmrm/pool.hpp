@@ -1,0 +1,196 @@
+// A small thread pool with sleeping waits.
+//
+// The calling thread works along with the pool and, between two tasks and while it waits, asks `poll` whether
+// it should give up: that is how Ctrl-C reaches a running kernel. Tasks are meant to last a few milliseconds.
+// What a task computes never depends on which thread runs it, so results repeat for any number of threads.
+// After a fork the child starts with an empty pool and makes its own threads when it first needs them.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#if !defined(_WIN32)
+#include <pthread.h>
+#endif
+
+namespace bmrm {
+
+struct Interrupted : std::runtime_error {
+  Interrupted() : std::runtime_error("interrupted") {}
+};
+
+// Returns true when the caller asked to stop. The Python bindings install one that looks for signals.
+using Poll = bool (*)();
+
+inline Poll& poll_hook() {
+  static Poll hook = nullptr;
+  return hook;
+}
+
+// Asks the hook at most every 20 ms: the question may be dear (it takes the interpreter's lock).
+class Patience {
+ public:
+  void check() {
+    if (poll_hook() == nullptr) return;
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next_) return;
+    next_ = now + std::chrono::milliseconds(20);
+    if (poll_hook()()) throw Interrupted();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point next_ = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
+};
+
+class Pool {
+ public:
+  static Pool& instance() {
+    std::call_once(once(), [] {
+      current() = new Pool();
+#if !defined(_WIN32)
+      // The parent's threads do not exist in the child: leave their pool behind and start anew.
+      pthread_atfork(nullptr, nullptr, [] { current() = new Pool(); });
+#endif
+    });
+    return *current();
+  }
+
+  // Calls task(0) ... task(n_tasks - 1) on at most n_threads threads, this one included.
+  void run(std::size_t n_tasks, int n_threads, const std::function<void(std::size_t)>& task) {
+    if (n_tasks == 0) return;
+    const auto helpers = static_cast<std::size_t>(
+        std::max(0, std::min<int>(n_threads, static_cast<int>(std::min<std::size_t>(n_tasks, 1024))) - 1));
+    Patience patience;
+    if (helpers == 0) {
+      for (std::size_t i = 0; i < n_tasks; ++i) {
+        task(i);
+        patience.check();
+      }
+      return;
+    }
+    auto job = std::make_shared<Job>(n_tasks, helpers, task);
+    submit(job, helpers);
+    job->work(&patience);
+    job->finish(patience);
+  }
+
+ private:
+  struct Job {
+    Job(std::size_t n, std::size_t helpers, const std::function<void(std::size_t)>& t)
+        : n_tasks(n), seats(helpers), task(t) {}
+
+    void work(Patience* patience) {
+      try {
+        for (std::size_t i = next.fetch_add(1); i < n_tasks && !stop.load(); i = next.fetch_add(1)) {
+          task(i);
+          if (patience != nullptr) patience->check();
+        }
+      } catch (...) {
+        std::lock_guard lock(mutex);
+        if (!error) error = std::current_exception();
+        stop = true;
+      }
+    }
+
+    // Called by a helper: takes a seat, works, and tells the caller that it has left.
+    void help() {
+      {
+        std::lock_guard lock(mutex);
+        if (closed) return;
+        ++inside;
+      }
+      work(nullptr);
+      std::lock_guard lock(mutex);
+      if (--inside == 0) left.notify_all();
+    }
+
+    void finish(Patience& patience) {
+      std::unique_lock lock(mutex);
+      closed = true;  // whoever has not started yet need not start: all tasks are taken
+      while (inside > 0) {
+        left.wait_for(lock, std::chrono::milliseconds(20));
+        if (inside == 0 || error) continue;
+        lock.unlock();
+        try {
+          patience.check();
+        } catch (...) {
+          stop = true;
+          lock.lock();
+          error = std::current_exception();
+          continue;
+        }
+        lock.lock();
+      }
+      if (error) std::rethrow_exception(error);
+    }
+
+    const std::size_t n_tasks;
+    std::size_t seats;
+    const std::function<void(std::size_t)>& task;
+    std::atomic<std::size_t> next{0};
+    std::atomic<bool> stop{false};
+    std::mutex mutex;
+    std::condition_variable left;
+    std::size_t inside = 0;
+    bool closed = false;
+    std::exception_ptr error;
+  };
+
+  void submit(const std::shared_ptr<Job>& job, std::size_t helpers) {
+    {
+      std::lock_guard lock(mutex_);
+      while (threads_ < helpers) {
+        std::thread([this] { serve(); }).detach();
+        ++threads_;
+      }
+      for (std::size_t i = 0; i < helpers; ++i) jobs_.push_back(job);
+    }
+    if (helpers == 1) {
+      wake_.notify_one();
+    } else {
+      wake_.notify_all();
+    }
+  }
+
+  [[noreturn]] void serve() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      wake_.wait(lock, [this] { return !jobs_.empty(); });
+      const auto job = jobs_.back();
+      jobs_.pop_back();
+      lock.unlock();
+      job->help();
+      lock.lock();
+    }
+  }
+
+  static std::once_flag& once() {
+    static std::once_flag flag;
+    return flag;
+  }
+  static Pool*& current() {
+    static Pool* pool = nullptr;
+    return pool;
+  }
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::vector<std::shared_ptr<Job>> jobs_;
+  std::size_t threads_ = 0;
+};
+
+inline void parallel_for(std::size_t n_tasks, int n_threads, const std::function<void(std::size_t)>& task) {
+  Pool::instance().run(n_tasks, n_threads, task);
+}
+
+}  // namespace bmrm
