@@ -1,7 +1,127 @@
-#include <nanobind/nanobind.h>
+// Compiled losses on arrays of scores and on lines.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
-namespace nb = nanobind;
+#include "arrays.hpp"
+#include "bmrm/kernel/line_search.hpp"
+#include "losses.hpp"
 
 namespace bmrm::py {
-void bind_losses(nb::module_&) {}
+
+using namespace nb::literals;
+
+namespace {
+
+// A line term together with the arrays it looks at, which must outlive it.
+struct HeldLine {
+  std::unique_ptr<LineTerm> term;
+  In<double> f, g, y;
+  OptionalIn weight;
+};
+
+std::unique_ptr<HeldLine> make_held_line(const AnyScalarLoss& loss, In<double> f, In<double> g, In<double> y,
+                                         OptionalIn weight, double scale) {
+  require_size(g.size(), f.size(), "g");
+  const Rows rows = rows_of(y, weight, scale, f.size());
+  return std::make_unique<HeldLine>(HeldLine{make_line(loss, view(f), view(g), rows), f, g, y, weight});
+}
+
+std::tuple<double, double, double> evaluate_line(const HeldLine& line, double t, int n_threads) {
+  nb::gil_scoped_release unlocked;
+  const AlongValue v = line.term->evaluate(t, n_threads);
+  return {v.value, v.left, v.right};
+}
+
+std::tuple<double, double, int, bool> minimize(const std::vector<HeldLine*>& lines, double p, double q,
+                                               double guess, int n_threads) {
+  require(guess > 0.0, "guess must be positive");
+  std::vector<LineTerm*> terms;
+  for (HeldLine* line : lines) terms.push_back(line->term.get());
+  nb::gil_scoped_release unlocked;
+  const LineMinimum best = LineSearch(terms, p, q, n_threads).minimize(guess);
+  return {best.t, best.slope, best.trials, best.bounded};
+}
+
+std::pair<double, double> evaluate(const AnyScalarLoss& loss, In<double> f, In<double> y, OptionalIn weight,
+                                   double scale, Out<double> slopes, int n_threads) {
+  require_size(slopes.size(), f.size(), "slopes");
+  const Rows rows = rows_of(y, weight, scale, f.size());
+  nb::gil_scoped_release unlocked;
+  const LossSum sum = evaluate_loss(loss, view(f), rows, view(slopes), n_threads);
+  return {sum.value, sum.slope};
+}
+
+// slopes_i = weight_i times the end of the subdifferential that is largest in direction g_i
+void extreme(const AnyScalarLoss& loss, In<double> f, In<double> g, In<double> y, OptionalIn weight,
+             double scale, Out<double> slopes) {
+  require_size(g.size(), f.size(), "g");
+  require_size(slopes.size(), f.size(), "slopes");
+  const Rows rows = rows_of(y, weight, scale, f.size());
+  nb::gil_scoped_release unlocked;
+  std::visit(
+      [&](const auto& one) {
+        for (std::size_t i = 0; i < f.size(); ++i) {
+          const Interval s = subdifferential(one, f.data()[i], rows.y[i]);
+          slopes.data()[i] = rows.at(i) * (g.data()[i] >= 0.0 ? s.upper : s.lower);
+        }
+      },
+      loss);
+}
+
+void curvature(const AnyScalarLoss& loss, In<double> f, In<double> y, OptionalIn weight, double scale,
+               Out<double> out) {
+  require_size(out.size(), f.size(), "out");
+  const Rows rows = rows_of(y, weight, scale, f.size());
+  nb::gil_scoped_release unlocked;
+  std::visit(
+      [&](const auto& one) {
+        for (std::size_t i = 0; i < f.size(); ++i)
+          out.data()[i] = rows.at(i) * one.curvature(f.data()[i], rows.y[i]);
+      },
+      loss);
+}
+
+PiecewiseQuadratic::Of argument_named(const std::string& of) {
+  if (of == "margin") return PiecewiseQuadratic::Of::kMargin;
+  if (of == "residual") return PiecewiseQuadratic::Of::kResidual;
+  require(of == "score", "of must be 'margin', 'residual' or 'score', got '" + of + "'");
+  return PiecewiseQuadratic::Of::kScore;
+}
+
+}  // namespace
+
+void bind_losses(nb::module_& m) {
+  nb::class_<AnyScalarLoss>(m, "ScalarLoss", "A compiled scalar loss.")
+      .def("evaluate", &evaluate, "f"_a, "y"_a, "weight"_a.none(), "scale"_a, "slopes"_a, "n_threads"_a = 1,
+           "Weighted value and the sum of the slopes; slopes[i] = weight[i] * dl/df.")
+      .def("extreme", &extreme, "f"_a, "g"_a, "y"_a, "weight"_a.none(), "scale"_a, "slopes"_a,
+           "slopes[i] = weight[i] * the subgradient that is largest in direction g[i].")
+      .def("curvature", &curvature, "f"_a, "y"_a, "weight"_a.none(), "scale"_a, "out"_a,
+           "out[i] = weight[i] * second derivative.");
+  m.def("loss_names", [] { return std::vector<std::string>(kLossNames.begin(), kLossNames.end()); });
+  m.def(
+      "scalar_loss",
+      [](const std::string& name, const std::vector<double>& parameters) {
+        return make_loss(name, parameters);
+      },
+      "name"_a, "parameters"_a = std::vector<double>{}, "The compiled loss of that name.");
+  m.def(
+      "piecewise_quadratic",
+      [](std::vector<double> knots, std::vector<double> coefficients,
+         const std::string& of) -> AnyScalarLoss {
+        require_size(coefficients.size(), 3 * (knots.size() + 1), "coefficients");
+        return PiecewiseQuadratic{argument_named(of), std::move(knots), std::move(coefficients)};
+      },
+      "knots"_a, "coefficients"_a, "of"_a, "a z^2 + b z + c between increasing knots.");
+  nb::class_<HeldLine>(m, "Line", "t -> sum_i weight_i l(f_i + t g_i, y_i).")
+      .def("evaluate", &evaluate_line, "t"_a, "n_threads"_a = 1, "Value, left slope, right slope.");
+  m.def("line", &make_held_line, "loss"_a, "f"_a, "g"_a, "y"_a, "weight"_a.none(), "scale"_a,
+        "The loss on a line through scores f in direction g.");
+  m.def("minimize_on_line", &minimize, "lines"_a, "p"_a, "q"_a, "guess"_a = 1.0, "n_threads"_a = 1,
+        "Exact minimum over t >= 0 of p t + q t^2/2 + the lines: (t, right slope, trials, bounded).");
+}
+
 }  // namespace bmrm::py

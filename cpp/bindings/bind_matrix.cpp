@@ -1,7 +1,154 @@
-#include <nanobind/nanobind.h>
+// Data matrices: products, the fused pass, checks.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
 
-namespace nb = nanobind;
+#include "arrays.hpp"
+#include "bmrm/matrix.hpp"
+#include "losses.hpp"
 
 namespace bmrm::py {
-void bind_matrix(nb::module_&) {}
+
+using namespace nb::literals;
+
+namespace {
+
+void check_pointers(std::span<const std::int64_t> indptr, std::size_t n_entries) {
+  require(!indptr.empty() && indptr[0] == 0, "indptr must start with 0");
+  for (std::size_t i = 1; i < indptr.size(); ++i)
+    require(indptr[i] >= indptr[i - 1], "indptr decreases at row " + std::to_string(i - 1));
+  require(static_cast<std::size_t>(indptr.back()) == n_entries,
+          "indptr ends with " + std::to_string(indptr.back()) + ", but there are " +
+              std::to_string(n_entries) + " entries");
+}
+
+template <class Value, class Index>
+std::unique_ptr<Matrix> csr(In<Value> values, In<Index> indices, In<std::int64_t> indptr,
+                            std::size_t n_cols) {
+  require_size(values.size(), indices.size(), "values");
+  check_pointers(view(indptr), indices.size());
+  return std::make_unique<CsrMatrix<Value, Index>>(
+      Csr<Value, Index>{indptr.size() - 1, n_cols, indptr.data(), indices.data(), values.data()});
+}
+
+template <class Value>
+std::unique_ptr<Matrix> dense(InMatrix<Value> X) {
+  return std::make_unique<DenseMatrix<Value>>(Dense<Value>{X.shape(0), X.shape(1), X.data()});
+}
+
+void dot(const Matrix& X, In<double> w, Out<double> out, int n_threads) {
+  require_size(w.size(), X.n_cols(), "w");
+  require_size(out.size(), X.n_rows(), "out");
+  nb::gil_scoped_release unlocked;
+  X.dot(w.data(), out.data(), n_threads);
+}
+
+void tdot(Matrix& X, In<double> g, Out<double> out, int n_threads) {
+  require_size(g.size(), X.n_rows(), "g");
+  require_size(out.size(), X.n_cols(), "out");
+  nb::gil_scoped_release unlocked;
+  X.tdot(g.data(), out.data(), n_threads);
+}
+
+void dot_rows(const Matrix& X, In<std::int64_t> rows, In<double> w, Out<double> out) {
+  require_size(w.size(), X.n_cols(), "w");
+  require_size(out.size(), rows.size(), "out");
+  for (const std::int64_t i : view(rows))
+    require(i >= 0 && static_cast<std::size_t>(i) < X.n_rows(),
+            "row " + std::to_string(i) + " does not exist");
+  nb::gil_scoped_release unlocked;
+  X.dot_rows(view(rows), w.data(), out.data());
+}
+
+void row_norms(const Matrix& X, Out<double> out, int n_threads) {
+  require_size(out.size(), X.n_rows(), "out");
+  nb::gil_scoped_release unlocked;
+  X.row_norms(out.data(), n_threads);
+}
+
+std::pair<double, double> evaluate(Matrix& X, const AnyScalarLoss& loss, In<double> w, double constant,
+                                   OptionalIn offset, In<double> y, OptionalIn weight, double scale,
+                                   Out<double> scores, Out<double> slopes, Out<double> gradient,
+                                   int n_threads) {
+  require_size(w.size(), X.n_cols(), "w");
+  require_size(scores.size(), X.n_rows(), "scores");
+  require_size(slopes.size(), X.n_rows(), "slopes");
+  require_size(gradient.size(), X.n_cols(), "gradient");
+  const Rows rows = rows_of(y, weight, scale, X.n_rows());
+  const Shift shift{constant, optional_view(offset, X.n_rows(), "offset")};
+  nb::gil_scoped_release unlocked;
+  const LossSum sum =
+      X.evaluate(loss, w.data(), shift, rows, scores.data(), slopes.data(), gradient.data(), n_threads);
+  return {sum.value, sum.slope};
+}
+
+std::optional<std::pair<std::int64_t, std::int64_t>> first_nonfinite(const Matrix& X, int n_threads) {
+  nb::gil_scoped_release unlocked;
+  const auto position = X.first_nonfinite(n_threads);
+  if (!position) return std::nullopt;
+  return std::pair{position->row, position->column};
+}
+
+// (sorted, bad row or -1, bad index)
+template <class Index>
+std::tuple<bool, std::int64_t, std::int64_t> check_indices(In<std::int64_t> indptr, In<Index> indices,
+                                                           std::int64_t n_cols, int n_threads) {
+  check_pointers(view(indptr), indices.size());
+  nb::gil_scoped_release unlocked;
+  bool sorted = true;
+  const auto bad = first_out_of_range(view(indptr), view(indices), n_cols, sorted, n_threads);
+  if (!bad) return {sorted, -1, 0};
+  return {sorted, bad->row, static_cast<std::int64_t>(indices.data()[bad->column])};
+}
+
+template <class Value, class Index>
+void bind_csr(nb::module_& m) {
+  m.def("csr", &csr<Value, Index>, "values"_a.noconvert(), "indices"_a.noconvert(), "indptr"_a.noconvert(),
+        "n_cols"_a, nb::keep_alive<0, 1>(), nb::keep_alive<0, 2>(), nb::keep_alive<0, 3>(),
+        "A matrix of compressed rows over the arrays given; nothing is copied.");
+}
+
+template <class Value>
+void bind_dense(nb::module_& m) {
+  m.def("dense", &dense<Value>, "X"_a.noconvert(), nb::keep_alive<0, 1>(),
+        "A dense matrix over a C-ordered array; nothing is copied.");
+}
+
+template <class Index>
+void bind_check(nb::module_& m) {
+  m.def("check_indices", &check_indices<Index>, "indptr"_a.noconvert(), "indices"_a.noconvert(), "n_cols"_a,
+        "n_threads"_a = 1,
+        "Whether rows increase strictly, and the first row (or -1) with an index outside [0, n_cols), and "
+        "that index.");
+}
+
+}  // namespace
+
+void bind_matrix(nb::module_& m) {
+  nb::class_<Matrix>(m, "Matrix", "A data matrix, dense or of compressed rows, float32 or float64.")
+      .def_prop_ro("n_rows", &Matrix::n_rows)
+      .def_prop_ro("n_cols", &Matrix::n_cols)
+      .def_prop_ro("n_entries", &Matrix::n_entries)
+      .def_prop_ro("fuses", &Matrix::fuses, "Whether evaluate reads the data once instead of twice.")
+      .def("dot", &dot, "w"_a, "out"_a, "n_threads"_a = 1, "out = X w")
+      .def("tdot", &tdot, "g"_a, "out"_a, "n_threads"_a = 1, "out = X' g")
+      .def("dot_rows", &dot_rows, "rows"_a, "w"_a, "out"_a, "out[k] = <x_rows[k], w>")
+      .def("row_norms", &row_norms, "out"_a, "n_threads"_a = 1, "out[i] = |x_i|^2")
+      .def("evaluate", &evaluate, "loss"_a, "w"_a, "constant"_a, "offset"_a.none(), "y"_a, "weight"_a.none(),
+           "scale"_a, "scores"_a, "slopes"_a, "gradient"_a, "n_threads"_a = 1,
+           "scores = X w + constant + offset, weighted slopes of the loss, gradient = X' slopes.\n\n"
+           "Returns the weighted value and the sum of the slopes.")
+      .def("first_nonfinite", &first_nonfinite, "n_threads"_a = 1,
+           "(row, column) of the first NaN or infinity.");
+  bind_csr<float, std::int32_t>(m);
+  bind_csr<float, std::int64_t>(m);
+  bind_csr<double, std::int32_t>(m);
+  bind_csr<double, std::int64_t>(m);
+  bind_dense<float>(m);
+  bind_dense<double>(m);
+  bind_check<std::int32_t>(m);
+  bind_check<std::int64_t>(m);
+}
+
 }  // namespace bmrm::py

@@ -1,0 +1,100 @@
+// The loss on spans of scores, and the fused pass: scores, value and subgradient in one reading of X.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "bmrm/kernel/product.hpp"
+#include "bmrm/kernel/sum.hpp"
+#include "bmrm/loss/list.hpp"
+
+namespace bmrm {
+
+inline constexpr std::size_t kRowsPerTask = 8192;
+
+struct LossSum {
+  double value = 0.0;
+  double slope = 0.0;  // sum of the slopes: the derivative with respect to a constant added to all scores
+};
+
+// l_i = weight_i * slope_i; returns the weighted sums over rows [begin, end).
+template <class L>
+LossSum loss_on_rows(const L& loss, const double* f, const Rows& rows, std::size_t begin, std::size_t end,
+                     double* l) {
+  LossSum sum;
+  for (std::size_t i = begin; i < end; ++i) {
+    const double c = rows.at(i);
+    const ValueSlope v = loss(f[i], rows.y[i]);
+    l[i] = c * v.slope;
+    sum.value += c != 0.0 ? c * v.value : 0.0;
+    sum.slope += l[i];
+  }
+  return sum;
+}
+
+inline LossSum loss_on_rows(const AnyScalarLoss& loss, const double* f, const Rows& rows, std::size_t begin,
+                            std::size_t end, double* l) {
+  return std::visit([&](const auto& one) { return loss_on_rows(one, f, rows, begin, end, l); }, loss);
+}
+
+inline LossSum add_up(const std::vector<LossSum>& parts) {
+  Sum value, slope;
+  for (const LossSum& part : parts) {
+    value.add(part.value);
+    slope.add(part.slope);
+  }
+  return {value.value(), slope.value()};
+}
+
+inline LossSum evaluate_loss(const AnyScalarLoss& loss, std::span<const double> f, const Rows& rows,
+                             std::span<double> l, int n_threads) {
+  const std::size_t m = f.size(), n_tasks = (m + kRowsPerTask - 1) / kRowsPerTask;
+  std::vector<LossSum> parts(n_tasks);
+  parallel_for(n_tasks, n_tasks < 4 ? 1 : n_threads, [&](std::size_t k) {
+    const std::size_t end = std::min(m, (k + 1) * kRowsPerTask);
+    parts[k] = loss_on_rows(loss, f.data(), rows, k * kRowsPerTask, end, l.data());
+  });
+  return add_up(parts);
+}
+
+// A constant and a known shift for each row, added to the scores. Either may be absent.
+struct Shift {
+  double constant = 0.0;
+  std::span<const double> offset;
+  void apply(double* f, std::size_t begin, std::size_t end) const {
+    for (std::size_t i = begin; i < end; ++i) f[i] += constant;
+    if (!offset.empty())
+      for (std::size_t i = begin; i < end; ++i) f[i] += offset[i];
+  }
+};
+
+// Tiles stay in the second-level cache between the dots and the axpys.
+inline std::size_t rows_per_tile(std::size_t n_rows, std::size_t entries, std::size_t bytes_per_entry) {
+  const std::size_t bytes_per_row =
+      std::max<std::size_t>(1, entries * bytes_per_entry / std::max<std::size_t>(1, n_rows));
+  return std::clamp<std::size_t>((std::size_t{1} << 17) / bytes_per_row, 4, 256);
+}
+
+// scores = X w + shift, value and slopes of the loss, g = X' slopes. Needs Transpose::kRowBlocks.
+template <class Matrix>
+LossSum fused(const Matrix& X, const Cut& cut, std::size_t bytes_per_entry, const AnyScalarLoss& loss,
+              const double* w, const Shift& shift, const Rows& rows, double* f, double* l, double* g,
+              int n_threads) {
+  std::vector<LossSum> parts(cut.n_blocks);
+  const std::size_t tile = rows_per_tile(X.n_rows, X.n_entries(), bytes_per_entry);
+  sum_blocks(cut, X.n_cols, g, threads_for(X.n_entries(), n_threads), [&](std::size_t k, double* own) {
+    LossSum& part = parts[k];
+    for (std::size_t i = cut.begin(k); i < cut.end(k); i += tile) {
+      const std::size_t end = std::min(cut.end(k), i + tile);
+      row_dots(X, i, end, w, f + i);
+      shift.apply(f, i, end);
+      const LossSum here = loss_on_rows(loss, f, rows, i, end, l);
+      part.value += here.value;
+      part.slope += here.slope;
+      row_axpys(X, i, end, l + i, own);
+    }
+  });
+  return add_up(parts);
+}
+
+}  // namespace bmrm

@@ -1,0 +1,124 @@
+// The exact minimum over t >= 0 of p t + q t^2 / 2 + sum of line terms.
+#pragma once
+
+#include <cmath>
+#include <span>
+
+#include "bmrm/kernel/along.hpp"
+
+namespace bmrm {
+
+struct LineMinimum {
+  double t = 0.0;
+  double slope = 0.0;  // right slope at t
+  int trials = 0;
+  bool bounded = true;  // false: the slope stays negative as far as we looked
+};
+
+class LineSearch {
+ public:
+  LineSearch(std::span<LineTerm* const> terms, double p, double q, int n_threads)
+      : terms_(terms), p_(p), q_(q), n_threads_(n_threads) {
+    for (LineTerm* term : terms_) term->start();
+  }
+
+  LineMinimum minimize(double guess) {
+    TrialSlope at = total(0.0);
+    const double scale = std::abs(at.slope);
+    if (at.slope >= 0.0) return {0.0, at.slope, trials_, true};
+    lower_ = {0.0, at.slope, at.curvature};
+    if (!bracket(guess)) return {lower_.t, lower_.slope, trials_, false};
+    while (trials_ < kMostTrials) {
+      for (LineTerm* term : terms_) term->narrow(lower_.t, upper_.t, n_threads_);
+      if (unsettled() == 0) return at_settled_root();
+      if (-lower_.slope <= kAccuracy * scale) return {lower_.t, lower_.slope, trials_, true};
+      if (upper_.t - lower_.t <= 4e-16 * upper_.t || upper_.slope <= kAccuracy * scale) break;
+      const double t = next_trial();
+      if (!(t > lower_.t && t < upper_.t)) break;
+      at = total(t);
+      record({t, at.slope, at.curvature});
+    }
+    return {upper_.t, upper_.slope, trials_, true};
+  }
+
+ private:
+  struct End {
+    double t = 0.0, slope = 0.0, curvature = 0.0;
+  };
+  static constexpr int kMostTrials = 200;
+  static constexpr double kAccuracy = 1e-9;
+
+  TrialSlope total(double t) {
+    ++trials_;
+    TrialSlope sum{p_ + q_ * t, q_};
+    for (LineTerm* term : terms_) {
+      const TrialSlope open = term->trial(t, n_threads_);
+      const Settled settled = term->settled();
+      sum.slope += open.slope + settled.constant + settled.linear * t;
+      sum.curvature += open.curvature + settled.linear;
+    }
+    return sum;
+  }
+
+  std::size_t unsettled() const {
+    std::size_t n = 0;
+    for (const LineTerm* term : terms_) n += term->unsettled();
+    return n;
+  }
+
+  // Doubles the step until the slope is no longer negative.
+  bool bracket(double guess) {
+    for (double t = guess; t < 1e18; t *= 4.0) {
+      const TrialSlope at = total(t);
+      if (at.slope >= 0.0 || std::isnan(at.slope)) {
+        upper_ = {t, std::isnan(at.slope) ? kInfinity : at.slope, at.curvature};
+        return true;
+      }
+      lower_ = {t, at.slope, at.curvature};
+    }
+    return false;
+  }
+
+  void record(End end) {
+    const bool below = end.slope < 0.0;
+    same_side_ = below == last_below_ ? same_side_ + 1 : 0;
+    last_below_ = below;
+    (below ? lower_ : upper_) = end;
+  }
+
+  // A Newton step from the end with the smaller slope, if it falls inside; else the secant's root; and the
+  // middle whenever one end has stood still for two trials.
+  double next_trial() const {
+    const double width = upper_.t - lower_.t;
+    const double middle = lower_.t + 0.5 * width;
+    if (same_side_ >= 2 || !std::isfinite(upper_.slope)) return middle;
+    const End& best = -lower_.slope < upper_.slope ? lower_ : upper_;
+    const double newton = best.t - best.slope / best.curvature;
+    if (best.curvature > 0.0 && newton > lower_.t && newton < upper_.t) return newton;
+    const double secant = lower_.t - lower_.slope * width / (upper_.slope - lower_.slope);
+    return std::isfinite(secant) ? std::clamp(secant, lower_.t + 0.01 * width, upper_.t - 0.01 * width)
+                                 : middle;
+  }
+
+  // All rows are settled: the slope is linear on the bracket, its root is exact.
+  LineMinimum at_settled_root() {
+    Settled sum{p_, q_};
+    for (const LineTerm* term : terms_) {
+      sum.constant += term->settled().constant;
+      sum.linear += term->settled().linear;
+    }
+    double t = sum.linear > 0.0 ? -sum.constant / sum.linear : upper_.t;
+    t = std::clamp(t, lower_.t, upper_.t);
+    return {t, std::max(0.0, sum.constant + sum.linear * t), trials_, true};
+  }
+
+  std::span<LineTerm* const> terms_;
+  double p_, q_;
+  int n_threads_;
+  int trials_ = 0;
+  int same_side_ = 0;
+  bool last_below_ = false;
+  End lower_, upper_;
+};
+
+}  // namespace bmrm

@@ -1,0 +1,189 @@
+// X w and X' g for dense and compressed rows, threaded, with sums that repeat bit for bit.
+//
+// X w: each row's sum stands alone. X' g takes one of two ways, chosen by the shape of the data only:
+//   kRowBlocks     few columns: a fixed number of row blocks, each with its own gradient, added in order;
+//   kColumnRanges  many columns: every thread owns a range of columns and walks all rows in order, so each
+//                  column's sum is the serial one. Split pointers into the sorted rows are kept from call to
+//                  call.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "bmrm/kernel/dense_tile.hpp"
+#include "bmrm/pool.hpp"
+#include "bmrm/views.hpp"
+
+namespace bmrm {
+
+inline constexpr std::size_t kEntriesPerTask = std::size_t{1} << 16;
+inline constexpr std::size_t kMostBlocks = 256;
+
+enum class Transpose { kRowBlocks, kColumnRanges };
+
+// How the rows are cut, from the shape alone: never from the number of threads.
+struct Cut {
+  std::size_t n_rows = 0;
+  std::size_t n_blocks = 1;
+  Transpose transpose = Transpose::kRowBlocks;
+
+  Cut(std::size_t rows, std::size_t cols, std::size_t entries) : n_rows(rows) {
+    n_blocks = std::clamp<std::size_t>(entries / kEntriesPerTask, 1, kMostBlocks);
+    if (n_blocks > 1 && n_blocks * cols * 16 > entries) {
+      n_blocks = 1;
+      transpose = Transpose::kColumnRanges;
+    }
+  }
+  std::size_t begin(std::size_t block) const { return n_rows * block / n_blocks; }
+  std::size_t end(std::size_t block) const { return n_rows * (block + 1) / n_blocks; }
+};
+
+// A pass shorter than about 0.1 ms is not worth waking another thread.
+inline int threads_for(std::size_t entries, int n_threads) {
+  return std::max(
+      1, std::min<int>(n_threads, static_cast<int>(std::min<std::size_t>(entries / kEntriesPerTask, 1024))));
+}
+
+template <class Value, class Index>
+inline double row_dot(const Csr<Value, Index>& X, std::size_t i, const double* w) {
+  std::int64_t p = X.indptr[i];
+  const std::int64_t end = X.indptr[i + 1];
+  double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0;
+  for (; p + 4 <= end; p += 4) {
+    s0 += static_cast<double>(X.values[p]) * w[X.indices[p]];
+    s1 += static_cast<double>(X.values[p + 1]) * w[X.indices[p + 1]];
+    s2 += static_cast<double>(X.values[p + 2]) * w[X.indices[p + 2]];
+    s3 += static_cast<double>(X.values[p + 3]) * w[X.indices[p + 3]];
+  }
+  for (; p < end; ++p) s0 += static_cast<double>(X.values[p]) * w[X.indices[p]];
+  return (s0 + s1) + (s2 + s3);
+}
+
+template <class Value, class Index>
+void row_dots(const Csr<Value, Index>& X, std::size_t begin, std::size_t end, const double* w, double* f) {
+  for (std::size_t i = begin; i < end; ++i) f[i - begin] = row_dot(X, i, w);
+}
+template <class Value>
+void row_dots(const Dense<Value>& X, std::size_t begin, std::size_t end, const double* w, double* f) {
+  tile::dots(X.row(begin), end - begin, X.n_cols, w, f);
+}
+
+template <class Value, class Index>
+void scatter(const Value* values, const Index* indices, std::int64_t begin, std::int64_t end, double c,
+             double* g) {
+  for (std::int64_t p = begin; p < end; ++p) g[indices[p]] += c * static_cast<double>(values[p]);
+}
+
+template <class Value, class Index>
+void row_axpys(const Csr<Value, Index>& X, std::size_t begin, std::size_t end, const double* l, double* g) {
+  for (std::size_t i = begin; i < end; ++i)
+    if (l[i - begin] != 0.0) scatter(X.values, X.indices, X.indptr[i], X.indptr[i + 1], l[i - begin], g);
+}
+template <class Value>
+void row_axpys(const Dense<Value>& X, std::size_t begin, std::size_t end, const double* l, double* g) {
+  tile::axpys(X.row(begin), end - begin, X.n_cols, 0, X.n_cols, l, g);
+}
+
+// f = X w
+template <class Matrix>
+void dot(const Matrix& X, const double* w, double* f, int n_threads) {
+  const std::size_t n_tasks =
+      std::clamp<std::size_t>(X.n_entries() / kEntriesPerTask, 1, X.n_rows ? X.n_rows : 1);
+  parallel_for(n_tasks, threads_for(X.n_entries(), n_threads), [&](std::size_t k) {
+    const std::size_t begin = X.n_rows * k / n_tasks, end = X.n_rows * (k + 1) / n_tasks;
+    row_dots(X, begin, end, w, f + begin);
+  });
+}
+
+// Where each row enters each column range; made once for a given number of ranges.
+template <class Value, class Index>
+class ColumnSplit {
+ public:
+  void prepare(const Csr<Value, Index>& X, std::size_t n_ranges) {
+    if (boundaries_.size() == n_ranges + 1) return;
+    boundaries_ = equal_boundaries(X, n_ranges);
+    splits_.assign((n_ranges - 1) * X.n_rows, 0);
+    for (std::size_t i = 0; i < X.n_rows; ++i) {
+      const Index* row_end = X.indices + X.indptr[i + 1];
+      const Index* from = X.indices + X.indptr[i];
+      for (std::size_t r = 1; r < n_ranges; ++r) {
+        from = std::lower_bound(from, row_end, static_cast<Index>(boundaries_[r]));
+        splits_[(r - 1) * X.n_rows + i] = from - X.indices;
+      }
+    }
+  }
+  std::size_t n_ranges() const { return boundaries_.size() - 1; }
+  std::int64_t begin(const Csr<Value, Index>& X, std::size_t i, std::size_t r) const {
+    return r == 0 ? X.indptr[i] : splits_[(r - 1) * X.n_rows + i];
+  }
+  std::int64_t end(const Csr<Value, Index>& X, std::size_t i, std::size_t r) const {
+    return r + 1 == n_ranges() ? X.indptr[i + 1] : splits_[r * X.n_rows + i];
+  }
+
+ private:
+  // Boundaries with about equally many entries between them, from a sample of the entries.
+  static std::vector<std::size_t> equal_boundaries(const Csr<Value, Index>& X, std::size_t n_ranges) {
+    const std::size_t n = X.n_entries();
+    const std::size_t step = std::max<std::size_t>(1, n / 20000);
+    std::vector<Index> sample;
+    for (std::size_t p = step / 2; p < n; p += step) sample.push_back(X.indices[p]);
+    std::sort(sample.begin(), sample.end());
+    std::vector<std::size_t> boundaries(n_ranges + 1, 0);
+    for (std::size_t r = 1; r < n_ranges; ++r)
+      boundaries[r] = sample.empty() ? 0 : static_cast<std::size_t>(sample[sample.size() * r / n_ranges]);
+    boundaries[n_ranges] = X.n_cols;
+    return boundaries;
+  }
+
+  std::vector<std::size_t> boundaries_;
+  std::vector<std::int64_t> splits_;
+};
+
+// g = X' l by fixed row blocks, each with its own gradient, added in the order of the blocks.
+template <class Body>
+void sum_blocks(const Cut& cut, std::size_t n_cols, double* g, int n_threads, const Body& body) {
+  std::fill(g, g + n_cols, 0.0);
+  if (cut.n_blocks == 1) {
+    body(0, g);
+    return;
+  }
+  std::vector<double> own((cut.n_blocks - 1) * n_cols, 0.0);
+  parallel_for(cut.n_blocks, n_threads, [&](std::size_t k) { body(k, k == 0 ? g : &own[(k - 1) * n_cols]); });
+  for (std::size_t k = 1; k < cut.n_blocks; ++k)
+    for (std::size_t j = 0; j < n_cols; ++j) g[j] += own[(k - 1) * n_cols + j];
+}
+
+// Rows are walked in chunks so that the pool can look for Ctrl-C in between.
+template <class Value, class Index>
+void column_ranges(const Csr<Value, Index>& X, ColumnSplit<Value, Index>& split, const double* l, double* g,
+                   int n_threads) {
+  std::fill(g, g + X.n_cols, 0.0);
+  const auto n_ranges = static_cast<std::size_t>(threads_for(X.n_entries(), n_threads));
+  split.prepare(X, n_ranges);
+  const std::size_t n_chunks = std::max<std::size_t>(1, X.n_entries() / (kEntriesPerTask * 64));
+  for (std::size_t chunk = 0; chunk < n_chunks; ++chunk) {
+    const std::size_t begin = X.n_rows * chunk / n_chunks, end = X.n_rows * (chunk + 1) / n_chunks;
+    parallel_for(n_ranges, n_threads, [&](std::size_t r) {
+      for (std::size_t i = begin; i < end; ++i)
+        if (l[i] != 0.0) scatter(X.values, X.indices, split.begin(X, i, r), split.end(X, i, r), l[i], g);
+    });
+  }
+}
+
+template <class Value>
+void column_ranges(const Dense<Value>& X, const double* l, double* g, int n_threads) {
+  std::fill(g, g + X.n_cols, 0.0);
+  const std::size_t n_tasks = std::clamp<std::size_t>(X.n_entries() / kEntriesPerTask, 1, X.n_cols / 64 + 1);
+  parallel_for(n_tasks, threads_for(X.n_entries(), n_threads), [&](std::size_t k) {
+    // Ranges in multiples of a cache line, so that two threads never write to the same one.
+    const std::size_t begin = X.n_cols * k / n_tasks / 8 * 8;
+    const std::size_t end = k + 1 == n_tasks ? X.n_cols : X.n_cols * (k + 1) / n_tasks / 8 * 8;
+    tile::axpys(X.values, X.n_rows, X.n_cols, begin, end, l, g);
+  });
+}
+
+}  // namespace bmrm

@@ -1,0 +1,100 @@
+// Losses of the margin z = y f, y in {-1, 1}, and the novelty loss, which looks at f alone.
+#pragma once
+
+#include "bmrm/loss/scalar.hpp"
+
+namespace bmrm {
+
+// max(0, rho - z) and its square: perceptron (rho = 0), hinge (rho = 1) and novelty share one formula.
+struct LinearMargin {
+  double rho;
+  ValueSlope operator()(double z) const { return z < rho ? ValueSlope{rho - z, -1.0} : ValueSlope{0.0, 0.0}; }
+  Interval subdifferential(double z) const { return {z <= rho ? -1.0 : 0.0, z < rho ? -1.0 : 0.0}; }
+  int piece(double z) const { return z < rho ? 0 : 1; }
+};
+
+struct SquaredMargin {
+  double rho;
+  ValueSlope operator()(double z) const {
+    const double r = std::max(0.0, rho - z);
+    return {0.5 * r * r, -r};
+  }
+  double curvature(double z) const { return z < rho ? 1.0 : 0.0; }
+  int piece(double z) const { return z < rho ? 0 : 1; }
+};
+
+inline ValueSlope times_label(ValueSlope of_margin, double y) {
+  return {of_margin.value, y * of_margin.slope};
+}
+inline Interval times_label(Interval of_margin, double y) {
+  return y > 0 ? of_margin : Interval{-of_margin.upper, -of_margin.lower};
+}
+
+template <int rho>
+struct LinearMarginLoss {
+  static constexpr LinearMargin margin{static_cast<double>(rho)};
+  ValueSlope operator()(double f, double y) const { return times_label(margin(y * f), y); }
+  Interval subdifferential(double f, double y) const { return times_label(margin.subdifferential(y * f), y); }
+  double curvature(double, double) const { return 0.0; }
+  int piece(double f, double y) const { return margin.piece(y * f); }
+};
+
+template <int rho>
+struct SquaredMarginLoss {
+  static constexpr SquaredMargin margin{static_cast<double>(rho)};
+  ValueSlope operator()(double f, double y) const { return times_label(margin(y * f), y); }
+  double curvature(double f, double y) const { return margin.curvature(y * f); }
+  int piece(double f, double y) const { return margin.piece(y * f); }
+};
+
+struct Perceptron : LinearMarginLoss<0> {};
+struct Hinge : LinearMarginLoss<1> {};
+struct SquaredPerceptron : SquaredMarginLoss<0> {};
+struct SquaredHinge : SquaredMarginLoss<1> {};
+
+struct Novelty {
+  double rho;
+  LinearMargin margin{rho};
+  explicit Novelty(double rho_) : rho(rho_) {}
+  ValueSlope operator()(double f, double) const { return margin(f); }
+  Interval subdifferential(double f, double) const { return margin.subdifferential(f); }
+  double curvature(double, double) const { return 0.0; }
+  int piece(double f, double) const { return margin.piece(f); }
+};
+
+// 0 beyond 1 + h, (1 + h - z)^2 / 4h on |1 - z| <= h, 1 - z below.
+struct HuberHinge {
+  double h;
+  ValueSlope operator()(double f, double y) const {
+    const double z = y * f;
+    if (z >= 1.0 + h) return {0.0, 0.0};
+    if (z <= 1.0 - h) return {1.0 - z, -y};
+    const double r = 1.0 + h - z;
+    return {r * r / (4.0 * h), -y * r / (2.0 * h)};
+  }
+  double curvature(double f, double y) const { return piece(f, y) == 1 ? 1.0 / (2.0 * h) : 0.0; }
+  int piece(double f, double y) const { return y * f <= 1.0 - h ? 0 : (y * f < 1.0 + h ? 1 : 2); }
+};
+
+struct Exponential {
+  ValueSlope operator()(double f, double y) const {
+    const ValueSlope e = capped_exp(-y * f);
+    return {e.value, -y * e.slope};
+  }
+  double curvature(double f, double y) const { return capped_exp(-y * f).slope; }
+};
+
+struct Logistic {
+  ValueSlope operator()(double f, double y) const {
+    const double z = y * f;
+    const double e = std::exp(-std::abs(z));
+    const double p = 1.0 / (1.0 + e);  // the larger of the two probabilities
+    return {std::log1p(e) + std::max(0.0, -z), -y * (z > 0 ? e * p : p)};
+  }
+  double curvature(double f, double) const {
+    const double e = std::exp(-std::abs(f));
+    return e / ((1.0 + e) * (1.0 + e));
+  }
+};
+
+}  // namespace bmrm

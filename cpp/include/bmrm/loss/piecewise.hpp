@@ -1,0 +1,51 @@
+// Any convex piecewise linear-quadratic loss of the margin y f, the residual f - y, or the score f,
+// given by its knots and, on each piece, a z^2 + b z + c. A user's loss runs compiled this way.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "bmrm/loss/scalar.hpp"
+
+namespace bmrm {
+
+struct PiecewiseQuadratic {
+  enum class Of { kMargin, kResidual, kScore };
+  Of of;
+  std::vector<double> knots;         // increasing, p of them
+  std::vector<double> coefficients;  // (p + 1) times (a, b, c)
+
+  double argument(double f, double y) const {
+    return of == Of::kMargin ? y * f : (of == Of::kResidual ? f - y : f);
+  }
+  double inner_slope(double y) const { return of == Of::kMargin ? y : 1.0; }
+
+  int piece_of(double z) const {
+    return static_cast<int>(std::upper_bound(knots.begin(), knots.end(), z) - knots.begin());
+  }
+  ValueSlope on_piece(int k, double z) const {
+    const double* p = coefficients.data() + 3 * static_cast<std::size_t>(k);
+    return {(p[0] * z + p[1]) * z + p[2], 2.0 * p[0] * z + p[1]};
+  }
+
+  ValueSlope operator()(double f, double y) const {
+    const double z = argument(f, y);
+    const ValueSlope v = on_piece(piece_of(z), z);
+    return {v.value, inner_slope(y) * v.slope};
+  }
+  Interval subdifferential(double f, double y) const {
+    const double z = argument(f, y);
+    const int k = piece_of(z);
+    double upper = on_piece(k, z).slope;
+    double lower = k > 0 && knots[static_cast<std::size_t>(k) - 1] == z ? on_piece(k - 1, z).slope : upper;
+    const double s = inner_slope(y);
+    return s > 0 ? Interval{s * lower, s * upper} : Interval{s * upper, s * lower};
+  }
+  double curvature(double f, double y) const {
+    const double s = inner_slope(y);
+    return 2.0 * s * s * coefficients[3 * static_cast<std::size_t>(piece_of(argument(f, y)))];
+  }
+  int piece(double f, double y) const { return piece_of(argument(f, y)); }
+};
+
+}  // namespace bmrm

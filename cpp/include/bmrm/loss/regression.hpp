@@ -1,0 +1,85 @@
+// Losses of the residual r = f - y, and Poisson regression.
+#pragma once
+
+#include "bmrm/loss/scalar.hpp"
+
+namespace bmrm {
+
+inline double sign(double r) { return (r > 0.0) - (r < 0.0); }
+
+struct LeastSquares {
+  ValueSlope operator()(double f, double y) const { return {0.5 * (f - y) * (f - y), f - y}; }
+  double curvature(double, double) const { return 1.0; }
+  int piece(double, double) const { return 0; }
+};
+
+// max(tau (y - f), (1 - tau)(f - y)); least absolute deviation is this at tau = 1/2, doubled.
+struct Quantile {
+  double tau;
+  ValueSlope operator()(double f, double y) const {
+    const double r = f - y;
+    const double slope = r > 0.0 ? 1.0 - tau : (r < 0.0 ? -tau : 0.0);
+    return {slope * r, slope};
+  }
+  Interval subdifferential(double f, double y) const {
+    return {f > y ? 1.0 - tau : -tau, f < y ? -tau : 1.0 - tau};
+  }
+  double curvature(double, double) const { return 0.0; }
+  int piece(double f, double y) const { return f < y ? 0 : 1; }
+};
+
+struct LeastAbsolute {
+  ValueSlope operator()(double f, double y) const { return {std::abs(f - y), sign(f - y)}; }
+  Interval subdifferential(double f, double y) const { return {f > y ? 1.0 : -1.0, f < y ? -1.0 : 1.0}; }
+  double curvature(double, double) const { return 0.0; }
+  int piece(double f, double y) const { return f < y ? 0 : 1; }
+};
+
+struct EpsilonInsensitive {
+  double eps;
+  ValueSlope operator()(double f, double y) const {
+    const double r = f - y;
+    const double excess = std::abs(r) - eps;
+    return excess > 0.0 ? ValueSlope{excess, sign(r)} : ValueSlope{0.0, 0.0};
+  }
+  Interval subdifferential(double f, double y) const {
+    const double r = f - y;
+    return {r > eps ? 1.0 : (r > -eps ? 0.0 : -1.0), r < -eps ? -1.0 : (r < eps ? 0.0 : 1.0)};
+  }
+  double curvature(double, double) const { return 0.0; }
+  int piece(double f, double y) const { return f - y < -eps ? 0 : (f - y < eps ? 1 : 2); }
+};
+
+struct SquaredEpsilonInsensitive {
+  double eps;
+  ValueSlope operator()(double f, double y) const {
+    const double r = f - y;
+    const double excess = std::max(0.0, std::abs(r) - eps);
+    return {0.5 * excess * excess, sign(r) * excess};
+  }
+  double curvature(double f, double y) const { return std::abs(f - y) > eps ? 1.0 : 0.0; }
+  int piece(double f, double y) const { return f - y < -eps ? 0 : (f - y <= eps ? 1 : 2); }
+};
+
+struct Huber {
+  double delta;
+  ValueSlope operator()(double f, double y) const {
+    const double r = f - y;
+    if (std::abs(r) < delta) return {0.5 * r * r, r};
+    return {delta * (std::abs(r) - 0.5 * delta), delta * sign(r)};
+  }
+  double curvature(double f, double y) const { return std::abs(f - y) < delta ? 1.0 : 0.0; }
+  int piece(double f, double y) const { return f - y <= -delta ? 0 : (f - y < delta ? 1 : 2); }
+};
+
+// exp(f) - y f + (y log y - y): the constant makes the smallest value 0.
+struct Poisson {
+  ValueSlope operator()(double f, double y) const {
+    const ValueSlope e = capped_exp(f);
+    const double constant = y > 0.0 ? y * std::log(y) - y : 0.0;
+    return {e.value - y * f + constant, e.slope - y};
+  }
+  double curvature(double f, double) const { return capped_exp(f).slope; }
+};
+
+}  // namespace bmrm

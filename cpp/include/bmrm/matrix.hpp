@@ -1,0 +1,190 @@
+// A data matrix behind one interface: what the risks may ask of it, whatever its layout and number types.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "bmrm/kernel/evaluate.hpp"
+#include "bmrm/kernel/product.hpp"
+
+namespace bmrm {
+
+struct Position {
+  std::int64_t row;
+  std::int64_t column;
+};
+
+class Matrix {
+ public:
+  virtual ~Matrix() = default;
+  virtual std::size_t n_rows() const = 0;
+  virtual std::size_t n_cols() const = 0;
+  virtual std::size_t n_entries() const = 0;
+  virtual bool fuses() const = 0;  // one pass for products and loss is the faster way here
+  virtual void dot(const double* w, double* f, int n_threads) const = 0;
+  virtual void tdot(const double* l, double* g, int n_threads) = 0;
+  virtual void dot_rows(std::span<const std::int64_t> rows, const double* w, double* f) const = 0;
+  virtual void row_norms(double* squared, int n_threads) const = 0;
+  virtual LossSum evaluate(const AnyScalarLoss& loss, const double* w, const Shift& shift, const Rows& rows,
+                           double* f, double* l, double* g, int n_threads) = 0;
+  virtual std::optional<Position> first_nonfinite(int n_threads) const = 0;
+};
+
+template <class View>
+class MatrixOf : public Matrix {
+ public:
+  MatrixOf(View view, std::size_t bytes_per_entry)
+      : X_(view), cut_(view.n_rows, view.n_cols, view.n_entries()), bytes_per_entry_(bytes_per_entry) {}
+
+  std::size_t n_rows() const override { return X_.n_rows; }
+  std::size_t n_cols() const override { return X_.n_cols; }
+  std::size_t n_entries() const override { return X_.n_entries(); }
+  bool fuses() const override { return cut_.transpose == Transpose::kRowBlocks; }
+
+  void dot(const double* w, double* f, int n_threads) const override { bmrm::dot(X_, w, f, n_threads); }
+
+  void tdot(const double* l, double* g, int n_threads) override {
+    if (!fuses()) return tdot_by_columns(l, g, n_threads);
+    sum_blocks(cut_, X_.n_cols, g, threads_for(X_.n_entries(), n_threads), [&](std::size_t k, double* own) {
+      row_axpys(X_, cut_.begin(k), cut_.end(k), l + cut_.begin(k), own);
+    });
+  }
+
+  void dot_rows(std::span<const std::int64_t> rows, const double* w, double* f) const override {
+    for (std::size_t k = 0; k < rows.size(); ++k) {
+      const auto i = static_cast<std::size_t>(rows[k]);
+      row_dots(X_, i, i + 1, w, f + k);
+    }
+  }
+
+  LossSum evaluate(const AnyScalarLoss& loss, const double* w, const Shift& shift, const Rows& rows,
+                   double* f, double* l, double* g, int n_threads) override {
+    if (fuses()) return fused(X_, cut_, bytes_per_entry_, loss, w, shift, rows, f, l, g, n_threads);
+    dot(w, f, n_threads);
+    shift.apply(f, 0, X_.n_rows);
+    const LossSum sum = evaluate_loss(loss, {f, X_.n_rows}, rows, {l, X_.n_rows}, n_threads);
+    tdot(l, g, n_threads);
+    return sum;
+  }
+
+ protected:
+  virtual void tdot_by_columns(const double* l, double* g, int n_threads) = 0;
+
+  View X_;
+  Cut cut_;
+  std::size_t bytes_per_entry_;
+};
+
+// The first row, in order, for which `bad` returns a column; blocks of rows are searched in parallel.
+template <class Bad>
+std::optional<Position> first_row_where(std::size_t n_rows, std::size_t n_entries, int n_threads,
+                                        const Bad& bad) {
+  const std::size_t n_tasks = std::clamp<std::size_t>(n_entries / kEntriesPerTask, 1, n_rows ? n_rows : 1);
+  std::vector<std::optional<Position>> found(n_tasks);
+  parallel_for(n_tasks, threads_for(n_entries, n_threads), [&](std::size_t k) {
+    for (std::size_t i = n_rows * k / n_tasks; i < n_rows * (k + 1) / n_tasks && !found[k]; ++i)
+      if (const std::int64_t column = bad(i); column >= 0)
+        found[k] = Position{static_cast<std::int64_t>(i), column};
+  });
+  for (const auto& position : found)
+    if (position) return position;
+  return std::nullopt;
+}
+
+template <class Value>
+class DenseMatrix final : public MatrixOf<Dense<Value>> {
+ public:
+  explicit DenseMatrix(Dense<Value> view) : MatrixOf<Dense<Value>>(view, sizeof(Value)) {}
+
+  void row_norms(double* squared, int n_threads) const override {
+    const auto& X = this->X_;
+    parallel_for((X.n_rows + 255) / 256, threads_for(X.n_entries(), n_threads), [&](std::size_t k) {
+      for (std::size_t i = k * 256; i < std::min(X.n_rows, (k + 1) * 256); ++i) {
+        double s = 0.0;
+        for (std::size_t j = 0; j < X.n_cols; ++j)
+          s += static_cast<double>(X.row(i)[j]) * static_cast<double>(X.row(i)[j]);
+        squared[i] = s;
+      }
+    });
+  }
+
+  std::optional<Position> first_nonfinite(int n_threads) const override {
+    const auto& X = this->X_;
+    return first_row_where(X.n_rows, X.n_entries(), n_threads, [&](std::size_t i) -> std::int64_t {
+      Value zero = 0;  // 0 * x is NaN exactly for the values we look for
+      for (std::size_t j = 0; j < X.n_cols; ++j) zero += 0 * X.row(i)[j];
+      if (zero == 0) return -1;
+      std::size_t j = 0;
+      while (std::isfinite(X.row(i)[j])) ++j;
+      return static_cast<std::int64_t>(j);
+    });
+  }
+
+ protected:
+  void tdot_by_columns(const double* l, double* g, int n_threads) override {
+    column_ranges(this->X_, l, g, n_threads);
+  }
+};
+
+template <class Value, class Index>
+class CsrMatrix final : public MatrixOf<Csr<Value, Index>> {
+ public:
+  explicit CsrMatrix(Csr<Value, Index> view)
+      : MatrixOf<Csr<Value, Index>>(view, sizeof(Value) + sizeof(Index)) {}
+
+  void row_norms(double* squared, int) const override {
+    const auto& X = this->X_;
+    for (std::size_t i = 0; i < X.n_rows; ++i) {
+      squared[i] = 0.0;
+      for (std::int64_t p = X.indptr[i]; p < X.indptr[i + 1]; ++p)
+        squared[i] += static_cast<double>(X.values[p]) * static_cast<double>(X.values[p]);
+    }
+  }
+
+  std::optional<Position> first_nonfinite(int n_threads) const override {
+    const auto& X = this->X_;
+    return first_row_where(X.n_rows, X.n_entries(), n_threads, [&](std::size_t i) -> std::int64_t {
+      for (std::int64_t p = X.indptr[i]; p < X.indptr[i + 1]; ++p)
+        if (!std::isfinite(X.values[p])) return static_cast<std::int64_t>(X.indices[p]);
+      return -1;
+    });
+  }
+
+ protected:
+  void tdot_by_columns(const double* l, double* g, int n_threads) override {
+    std::lock_guard lock(mutex_);  // the split pointers are shared by all callers
+    column_ranges(this->X_, split_, l, g, n_threads);
+  }
+
+ private:
+  std::mutex mutex_;
+  ColumnSplit<Value, Index> split_;
+};
+
+// The first entry whose index lies outside [0, n_cols) (its column is the entry's place in `indices`); says
+// also whether the indices of every row increase strictly.
+template <class Index>
+std::optional<Position> first_out_of_range(std::span<const std::int64_t> indptr,
+                                           std::span<const Index> indices, std::int64_t n_cols, bool& sorted,
+                                           int n_threads) {
+  std::atomic<bool> increasing{true};
+  const auto bad =
+      first_row_where(indptr.size() - 1, indices.size(), n_threads, [&](std::size_t i) -> std::int64_t {
+        Index before = -1;
+        for (std::int64_t p = indptr[i]; p < indptr[i + 1]; ++p) {
+          const Index j = indices[static_cast<std::size_t>(p)];
+          if (j < 0 || static_cast<std::int64_t>(j) >= n_cols) return p;
+          if (j <= before) increasing.store(false, std::memory_order_relaxed);
+          before = j;
+        }
+        return -1;
+      });
+  sorted = increasing.load();
+  return bad;
+}
+
+}  // namespace bmrm
