@@ -1,0 +1,23 @@
+"""What losses, regularizers and risks say of themselves, and what solvers ask for."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Trait(Enum):
+    """A property that decides which parts of the library fit together.
+
+    The value of each member is the phrase used in error messages and in the documentation.
+    """
+
+    SMOOTH_RISK = "a differentiable risk"
+    CURVATURE = "a risk with second derivatives"
+    PIECEWISE = "a piecewise linear-quadratic loss"
+    CACHED_LINE = "a risk that moves along a line without touching the data"
+    UNBOUNDED_RISK = "a risk without a lower bound"
+    SMOOTH_REGULARIZER = "a differentiable regularizer"
+    QUADRATIC = "a quadratic regularizer"
+    STRONGLY_CONVEX = "a strongly convex regularizer"
+    FREE_COORDINATES = "coordinates that are not penalized"
+    BOUNDS = "bounds on w"

@@ -1,0 +1,149 @@
+"""Design: the data matrix as the rest of the house sees it, dense or sparse, with or without a constant column."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from bmrm import _core
+
+Array: TypeAlias = npt.NDArray[np.float64]
+
+
+def default_threads() -> int:
+    """Return the number of cores this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def checked_threads(n_threads: int | None) -> int:
+    """Return the number of threads asked for, or all cores for None."""
+    if n_threads is None:
+        return default_threads()
+    if not isinstance(n_threads, (int, np.integer)) or isinstance(n_threads, bool) or n_threads < 1:
+        raise ValueError(f"n_threads must be a whole number of at least 1, got {n_threads!r}")
+    return int(n_threads)
+
+
+class Design:
+    """An m x d matrix X of float32 or float64, C-ordered or of compressed rows, used in place.
+
+    Other types and layouts are converted once, on entry. A constant column, if asked for, comes last and is
+    never stored.
+
+    Parameters
+    ----------
+    X : array or scipy sparse matrix of shape (m, d)
+    intercept : bool
+        Whether w has one more coordinate, the coefficient of a column of ones.
+    n_threads : int, optional
+        Threads for products; all cores by default. Results do not depend on it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bmrm.data import Design
+    >>> Design(np.eye(2), intercept=True).dot(np.array([1.0, 2.0, 10.0]))
+    array([11., 12.])
+    """
+
+    def __init__(self, X: Any, intercept: bool = False, n_threads: int | None = None) -> None:
+        self.n_threads = checked_threads(n_threads)
+        self.intercept = bool(intercept)
+        self.matrix = _sparse_matrix(X, self.n_threads) if _is_sparse(X) else _dense_matrix(X)
+        bad = self.matrix.first_nonfinite(self.n_threads)
+        if bad is not None:
+            raise ValueError(
+                f"X has a value that is not finite in row {bad[0]}, column {bad[1]}: NaN and infinity are not accepted"
+            )
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows m."""
+        return self.matrix.n_rows
+
+    @property
+    def n_cols(self) -> int:
+        """Number of columns d, without the constant one."""
+        return self.matrix.n_cols
+
+    @property
+    def dim(self) -> int:
+        """Length of w: d, plus 1 for the constant column."""
+        return self.n_cols + self.intercept
+
+    def split(self, w: Array) -> tuple[Array, float]:
+        """Return the coefficients of the columns and of the constant."""
+        return (w[:-1], float(w[-1])) if self.intercept else (w, 0.0)
+
+    def join(self, g: Array, constant: float) -> Array:
+        """Return a vector like w from its two parts."""
+        return np.append(g, constant) if self.intercept else g
+
+    def dot(self, w: Array) -> Array:
+        """Return X w."""
+        columns, constant = self.split(w)
+        scores = np.empty(self.n_rows)
+        self.matrix.dot(columns, scores, self.n_threads)
+        if constant:
+            scores += constant
+        return scores
+
+    def tdot(self, slopes: Array, total: float) -> Array:
+        """Return X' slopes; total is the sum of the slopes, which is the constant column's entry."""
+        g = np.empty(self.n_cols)
+        self.matrix.tdot(slopes, g, self.n_threads)
+        return self.join(g, total)
+
+    def row_norms(self) -> Array:
+        """Return the squared Euclidean norm of every row, the constant column included."""
+        squared = np.empty(self.n_rows)
+        self.matrix.row_norms(squared, self.n_threads)
+        return squared + 1.0 if self.intercept else squared
+
+
+def _is_sparse(X: Any) -> bool:
+    return hasattr(X, "tocsr") and hasattr(X, "nnz")
+
+
+def _dense_matrix(X: Any) -> _core.Matrix:
+    array = np.asarray(X)
+    if array.ndim != 2:
+        raise ValueError(f"X must have two dimensions (rows, columns), got an array of shape {array.shape}")
+    return _core.dense(np.ascontiguousarray(_as_float(array)))
+
+
+def _as_float(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if array.dtype in (np.float64, np.float32):
+        return array
+    if array.dtype.kind == "c":
+        raise ValueError("X is complex; real numbers are expected")
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"X must hold numbers: {error}") from None
+
+
+def _sparse_matrix(X: Any, n_threads: int) -> _core.Matrix:
+    csr = X.tocsr()
+    if csr.ndim != 2:
+        raise ValueError(f"X must have two dimensions (rows, columns), got shape {csr.shape}")
+    indptr = np.ascontiguousarray(csr.indptr, dtype=np.int64)
+    indices = np.ascontiguousarray(csr.indices)
+    in_order, bad_row, bad_index = _core.check_indices(indptr, indices, csr.shape[1], n_threads)
+    if bad_row >= 0:
+        raise ValueError(
+            f"X has index {bad_index} in row {bad_row}; indices must lie between 0 and {csr.shape[1] - 1}"
+        )
+    if not in_order:
+        csr = csr.copy()
+        csr.has_sorted_indices = False
+        csr.has_canonical_format = False
+        csr.sum_duplicates()
+        indptr = np.ascontiguousarray(csr.indptr, dtype=np.int64)
+        indices = np.ascontiguousarray(csr.indices)
+    values = np.ascontiguousarray(_as_float(csr.data))
+    return _core.csr(values, indices, indptr, csr.shape[1])

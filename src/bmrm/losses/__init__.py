@@ -1,0 +1,78 @@
+"""Losses: raw targets come in, values and slopes of scores go out.
+
+A loss is met twice, at the entrance (`encode`) and at the exit (`decide`); in between only its `evaluate` is
+called. It must not know data matrices, weights of a model, regularizers, solvers or where the data lives.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bmrm.losses.base import LOSSES, Loss
+from bmrm.losses.binary import (
+    Exponential,
+    Hinge,
+    HuberHinge,
+    Logistic,
+    Novelty,
+    NuNovelty,
+    Perceptron,
+    SquaredHinge,
+    SquaredPerceptron,
+)
+from bmrm.losses.piecewise import PiecewiseQuadratic
+from bmrm.losses.regression import (
+    EpsilonInsensitive,
+    Huber,
+    LeastAbsolute,
+    LeastSquares,
+    Poisson,
+    Quantile,
+    SquaredEpsilonInsensitive,
+)
+from bmrm.losses.scalar import ScalarLoss
+
+__all__ = [
+    "LOSSES",
+    "EpsilonInsensitive",
+    "Exponential",
+    "Hinge",
+    "Huber",
+    "HuberHinge",
+    "LeastAbsolute",
+    "LeastSquares",
+    "Logistic",
+    "Loss",
+    "Novelty",
+    "NuNovelty",
+    "Perceptron",
+    "PiecewiseQuadratic",
+    "Poisson",
+    "Quantile",
+    "ScalarLoss",
+    "SquaredEpsilonInsensitive",
+    "SquaredHinge",
+    "SquaredPerceptron",
+    "get",
+]
+
+
+def get(name: str | Loss, **parameters: Any) -> Loss:
+    """Return the loss of that name; a loss passes through.
+
+    Parameters
+    ----------
+    name : str or Loss
+        A name of the registry ``LOSSES``.
+    **parameters
+        The loss's own parameters.
+
+    Examples
+    --------
+    >>> import bmrm
+    >>> bmrm.losses.get("quantile", tau=0.9)
+    Quantile(tau=0.9)
+    """
+    if isinstance(name, Loss):
+        return name
+    return LOSSES.make(name, parameters)

@@ -1,0 +1,136 @@
+"""What a loss is: value and slope of scores, with the meaning of its targets at both ends."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from bmrm._registry import Registry
+from bmrm._traits import Trait
+
+Array: TypeAlias = npt.NDArray[np.float64]
+Targets: TypeAlias = Any
+
+LOSSES: Registry[Loss] = Registry("loss")
+
+
+class Loss(ABC):
+    """A convex loss of scores: a frozen set of hyper-parameters, without state and without data.
+
+    A user's own loss is a subclass with `evaluate`; the rest has defaults that suit real targets, one for each
+    row. Class statements with ``name=`` register themselves in ``LOSSES``; without a name the class works all
+    the same, it just cannot be asked for by a string.
+
+    Attributes
+    ----------
+    couples : {"row", "group", "all"}
+        What one term of the sum looks at.
+    traits : frozenset of Trait
+        SMOOTH_RISK, CURVATURE, PIECEWISE where they hold.
+    floor : float
+        A known lower bound of the sum (of normalized weights); -inf if there is none.
+    needs_targets : bool
+        False for losses that look at scores only.
+    task : {"classification", "regression", "novelty"}
+        What kind of target it is for.
+    learns_offset : bool
+        Whether the loss brings an unpenalized offset of its own: `LinearRisk` then adds a constant column.
+    tilt : float
+        Coefficient of that offset in the risk, beside its part in the scores; see `NuNovelty`.
+
+    Examples
+    --------
+    >>> import numpy as np, bmrm
+    >>> class Square(bmrm.losses.Loss):
+    ...     def evaluate(self, scores, targets, weight):
+    ...         r = scores - targets
+    ...         return 0.5 * float(weight @ r**2), weight * r
+    >>> bmrm.testing.check_loss(Square())
+    """
+
+    name: ClassVar[str] = ""
+    couples: ClassVar[Literal["row", "group", "all"]] = "row"
+    needs_targets: ClassVar[bool] = True
+    task: ClassVar[Literal["classification", "regression", "novelty"]] = "regression"
+    learns_offset: ClassVar[bool] = False
+    traits: frozenset[Trait] = frozenset()
+    floor: float = 0.0
+    tilt: float = 0.0
+
+    def __init_subclass__(cls, name: str = "", **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if name:
+            cls.name = name
+            LOSSES[name] = cls
+
+    @abstractmethod
+    def evaluate(self, scores: Array, targets: Targets, weight: Array) -> tuple[float, Array]:
+        """Return the weighted sum of the loss and its slope with respect to each score (weights included)."""
+
+    def encode(self, y: npt.ArrayLike, groups: npt.ArrayLike | None = None) -> Targets:
+        """Check raw targets and turn them into what `evaluate` takes."""
+        if groups is not None:
+            raise ValueError(f"loss '{self}' looks at single rows and takes no groups")
+        return finite_targets(y)
+
+    def decide(self, scores: Array) -> Array:
+        """Turn scores into predictions in the encoding of the targets."""
+        return scores
+
+    def kernel(self) -> Any:
+        """Return the compiled counterpart, or None if the loss is evaluated in Python."""
+        return None
+
+    @classmethod
+    def examples(cls) -> list[Loss]:
+        """Return instances worth testing and showing."""
+        return [cls()]
+
+    def draw(self, rng: np.random.Generator, m: int) -> tuple[Array, npt.NDArray[np.int64] | None]:
+        """Draw random targets of the right kind (and groups, where the loss needs them)."""
+        return rng.normal(size=m), None
+
+
+def finite_targets(y: npt.ArrayLike) -> Array:
+    """Return y as a float64 vector; NaN, infinity, text and other shapes raise one clear error."""
+    try:
+        values = np.ascontiguousarray(y, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"targets must be numbers: {error}") from None
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = np.ascontiguousarray(values[:, 0])
+    if values.ndim != 1:
+        raise ValueError(f"targets must be one number for each row, got an array of shape {values.shape}")
+    bad = np.flatnonzero(~np.isfinite(values))
+    if bad.size:
+        raise ValueError(
+            f"target of row {bad[0]} is {values[bad[0]]}; targets must be finite ({bad.size} are not)"
+        )
+    return values
+
+
+def in_domain(y: Array, accepted: npt.NDArray[np.bool_], domain: str, loss: object) -> Array:
+    """Return y if every target is accepted, else raise an error that names the row, the value and the domain."""
+    bad = np.flatnonzero(~accepted)
+    if bad.size:
+        raise ValueError(
+            f"target of row {bad[0]} is {y[bad[0]]:g}, but loss '{loss}' takes {domain} "
+            f"({bad.size} of {y.size} targets are outside)"
+        )
+    return y
+
+
+def positive(value: float, parameter: str, loss: str, *, allow_zero: bool = False) -> None:
+    """Raise unless the parameter is a finite number above zero (or at least zero)."""
+    if not (np.isfinite(value) and (value > 0 or (allow_zero and value == 0))):
+        least = "at least 0" if allow_zero else "above 0"
+        raise ValueError(f"parameter '{parameter}' of loss '{loss}' must be {least}, got {value!r}")
+
+
+def between(value: float, parameter: str, loss: str) -> None:
+    """Raise unless the parameter lies strictly between 0 and 1."""
+    if not (0.0 < value < 1.0):
+        raise ValueError(f"parameter '{parameter}' of loss '{loss}' must lie between 0 and 1, got {value!r}")

@@ -1,0 +1,78 @@
+"""Problem: a risk, a regularizer and lam; and which solvers fit it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bmrm._traits import Trait
+from bmrm.regularizers import Regularizer
+from bmrm.regularizers import get as get_regularizer
+from bmrm.risks.base import Array, Risk, as_risk
+
+
+class Problem:
+    """min over w of J(w) = lam Omega(w) + R(w).
+
+    Parameters
+    ----------
+    risk : Risk, or any object with ``dim`` and ``evaluate(w)``
+    regularizer : Regularizer or str
+        Without weights of its own it leaves the risk's constant column unpenalized.
+    lam : float
+        Above 0.
+
+    Attributes
+    ----------
+    risk, regularizer, lam
+        As given; the regularizer is bound to the length of w.
+    traits : frozenset of Trait
+        Those of the risk and of the regularizer together.
+
+    Examples
+    --------
+    >>> import numpy as np, bmrm
+    >>> risk = bmrm.LinearRisk([[1.0], [-1.0]], [1, -1], bmrm.losses.Hinge())
+    >>> problem = bmrm.Problem(risk, bmrm.regularizers.L2(), lam=0.5)
+    >>> problem.objective(np.array([1.0]))
+    0.25
+    """
+
+    def __init__(self, risk: Any, regularizer: Regularizer | str, lam: float) -> None:
+        try:
+            self.lam = float(lam)
+        except (TypeError, ValueError):
+            raise ValueError(f"lam must be a number above 0, got {lam!r}") from None
+        if not (self.lam > 0.0 and np.isfinite(self.lam)):
+            raise ValueError(f"lam must be a finite number above 0, got {lam!r}")
+        self.risk: Risk = as_risk(risk)
+        self.regularizer = get_regularizer(regularizer).bind(self.risk.dim, self.risk.unpenalized)
+        self.traits: frozenset[Trait] = self.risk.traits | self.regularizer.traits
+        if Trait.UNBOUNDED_RISK in self.traits and Trait.STRONGLY_CONVEX not in self.traits:
+            raise ValueError(
+                f"the risk has no lower bound, so the regularizer must be strongly convex (l2); "
+                f"'{self.regularizer.name}' is not, and the minimum would be 0 or minus infinity"
+            )
+
+    def objective(self, w: Array) -> float:
+        """Return J(w); one evaluation of the risk."""
+        w = np.asarray(w, dtype=np.float64)
+        return self.lam * self.regularizer.value(w) + self.risk.at(w).value
+
+    def with_lam(self, lam: float) -> Problem:
+        """Return the same problem with another lam; risk and planes are shared."""
+        return Problem(self.risk, self.regularizer, lam)
+
+    def __repr__(self) -> str:
+        return f"Problem({type(self.risk).__name__}, {self.regularizer.name}, lam={self.lam:g})"
+
+
+def missing(solver: Any, problem: Problem) -> list[str]:
+    """Return what keeps the solver from this problem, as phrases; empty if nothing does.
+
+    A solver declares ``needs`` (traits the problem must have) and ``refuses`` (traits it must not have).
+    """
+    needs = [f"needs {trait.value}" for trait in solver.needs if trait not in problem.traits]
+    refuses = [f"cannot handle {trait.value}" for trait in solver.refuses if trait in problem.traits]
+    return sorted(needs) + sorted(refuses)

@@ -1,0 +1,75 @@
+"""Half the squared Euclidean norm."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bmrm._traits import Trait
+from bmrm.regularizers.base import Along, Array, Separable
+
+
+@dataclass(frozen=True, eq=False)
+class L2(Separable, name="l2"):
+    """1/2 sum_j weights_j w_j^2: ridge, the support vector machine's margin.
+
+    Smooth and strongly convex (but for free coordinates); its master problem is a quadratic program on the
+    simplex. See `Separable` for weights and bounds.
+
+    Parameters
+    ----------
+    weights : array-like, optional
+        One number >= 0 for each coordinate; 0 leaves a coordinate unpenalized.
+    bounds : pair, optional
+        (lower, upper) for w.
+
+    Examples
+    --------
+    >>> import numpy as np, bmrm
+    >>> bmrm.regularizers.L2().value(np.array([3.0, 4.0]))
+    12.5
+
+    References
+    ----------
+    S08 corollary 3, T07 eq. 12.
+    """
+
+    traits = frozenset({Trait.SMOOTH_REGULARIZER, Trait.QUADRATIC, Trait.STRONGLY_CONVEX})
+
+    def value(self, w: Array) -> float:
+        """Return Omega(w); +inf outside the bounds."""
+        return 0.5 * float(np.sum(self.s * w * w)) if self.inside(w) else np.inf
+
+    def subgradient(self, w: Array) -> Array:
+        """Return the gradient weights * w."""
+        return self.s * w
+
+    def extreme(self, w: Array, d: Array) -> Array:
+        """Return the gradient: there is only one."""
+        return self.s * w
+
+    def along(self, w: Array, d: Array) -> Along:
+        """Return the parabola t -> Omega(w + t d)."""
+        sd = self.s * d
+        return Along(0.5 * float(np.sum(self.s * w * w)), float(sd @ w), float(sd @ d))
+
+    def prox(self, v: Array, step: float) -> Array:
+        """Return v / (1 + step * weights), within the bounds."""
+        return self.clip(v / (1.0 + step * self.s))
+
+    def dual(self, c: Array, lam: float, box: Array | float = np.inf) -> tuple[float, Array]:
+        """Return min lam Omega(w) + <c, w> and its minimizer clip(-c / (lam weights))."""
+        curvature = lam * np.broadcast_to(self.s, c.shape)
+        lower, upper = np.maximum(self.lower, -np.asarray(box)), np.minimum(self.upper, box)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            w = np.where(c == 0.0, 0.0, -c / curvature)
+        w = np.clip(w, lower, upper)
+        with np.errstate(invalid="ignore"):
+            terms = np.where(curvature > 0.0, (0.5 * curvature * w + c) * w, np.where(c == 0.0, 0.0, c * w))
+        return float(np.sum(terms)), w
+
+    def reach(self, a: Array, level: float) -> float:
+        """Return sqrt(2 level) times the dual norm of a."""
+        s = np.broadcast_to(self.s, a.shape)
+        return float(np.sqrt(2.0 * max(level, 0.0) * np.sum(a[s > 0] ** 2 / s[s > 0])))

@@ -1,0 +1,144 @@
+"""Risk, Point and Line: the only things a solver sees of the data."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from bmrm._traits import Trait
+
+Array: TypeAlias = npt.NDArray[np.float64]
+
+
+class Risk(ABC):
+    """R(w), convex: an oracle for values and subgradients.
+
+    A user's own risk needs only ``dim`` and ``evaluate``. It never knows lam or the regularizer, therefore a
+    plane found for one lam is valid for every other.
+
+    Attributes
+    ----------
+    dim : int
+        Length of w.
+    floor : float
+        A known lower bound of R; -inf if there is none.
+    traits : frozenset of Trait
+    unpenalized : tuple of int
+        Coordinates that a regularizer without weights of its own leaves free (the constant column).
+    products : int
+        Products with the data so far; two of them make a pass.
+    n_threads : int
+        Threads for vectors as long as w.
+    """
+
+    dim: int
+    floor: float = 0.0
+    traits: frozenset[Trait] = frozenset()
+    unpenalized: tuple[int, ...] = ()
+    products: int = 0
+    n_threads: int = 1
+
+    @abstractmethod
+    def evaluate(self, w: Array) -> tuple[float, Array]:
+        """Return the value and one subgradient at w, as a fresh array; w is left alone."""
+
+    def at(self, w: Array) -> Point:
+        """Return w together with what was computed there."""
+        return Point(self, w)
+
+    def bracket(self) -> list[Array]:
+        """Return points whose planes together bound a risk without a floor; none are needed otherwise."""
+        return []
+
+
+class Point:
+    """w with its value and, on demand, a subgradient. The plain form evaluates the risk once."""
+
+    def __init__(self, risk: Risk, w: Array) -> None:
+        self.risk, self.w = risk, w
+        self._pair: tuple[float, Array] | None = None
+
+    def _evaluated(self) -> tuple[float, Array]:
+        if self._pair is None:
+            self._pair = self.risk.evaluate(self.w)
+        return self._pair
+
+    @property
+    def value(self) -> float:
+        """R(w)."""
+        return self._evaluated()[0]
+
+    @property
+    def subgradient(self) -> Array:
+        """One subgradient of R at w."""
+        return self._evaluated()[1]
+
+    def toward(self, w: Array) -> Line:
+        """Return the line from here (t = 0) to w (t = 1)."""
+        return Line(self, w)
+
+
+class Line:
+    """t -> R(w + t (w2 - w)). The plain form costs one evaluation for each t."""
+
+    def __init__(self, start: Point, end: Array) -> None:
+        self.start = start
+        self.direction: Array = end - start.w
+        self._points: dict[float, Point] = {0.0: start}
+
+    def at(self, t: float) -> Point:
+        """Return the point at t."""
+        if t not in self._points:
+            self._points[t] = self.start.risk.at(self.start.w + t * self.direction)
+        return self._points[t]
+
+    def evaluate(self, t: float) -> tuple[float, float, float]:
+        """Return the value, the left slope and the right slope at t (equal, where only one is known)."""
+        point = self.at(t)
+        slope = float(point.subgradient @ self.direction)
+        return point.value, slope, slope
+
+    def terms(self) -> list[Any]:
+        """Return compiled line terms for the exact search; none if there are none."""
+        return []
+
+
+class OracleRisk(Risk):
+    """Anything with ``dim`` and ``evaluate(w)`` as a risk; what it returns is checked.
+
+    Parameters
+    ----------
+    oracle : object
+        ``floor``, ``traits`` and ``unpenalized`` are taken from it where it has them.
+    """
+
+    def __init__(self, oracle: Any) -> None:
+        for needed in ("dim", "evaluate"):
+            if not hasattr(oracle, needed):
+                raise TypeError(
+                    f"a risk needs 'dim' and 'evaluate(w)'; {type(oracle).__name__} has no '{needed}'"
+                )
+        self.oracle = oracle
+        self.dim = int(oracle.dim)
+        self.floor = float(getattr(oracle, "floor", 0.0))
+        self.traits = frozenset(getattr(oracle, "traits", ()))
+        self.unpenalized = tuple(getattr(oracle, "unpenalized", ()))
+
+    def evaluate(self, w: Array) -> tuple[float, Array]:
+        """Ask the oracle and check the shapes of its answer."""
+        self.products += 2
+        value, subgradient = self.oracle.evaluate(w.copy())
+        subgradient = np.array(subgradient, dtype=np.float64)
+        if subgradient.shape != (self.dim,):
+            raise ValueError(
+                f"evaluate(w) returned a subgradient of shape {subgradient.shape}, expected ({self.dim},)"
+            )
+        return float(value), subgradient
+
+
+def as_risk(risk: Any) -> Risk:
+    """Return a Risk: the object itself, or an oracle wrapped."""
+    return risk if isinstance(risk, Risk) else OracleRisk(risk)

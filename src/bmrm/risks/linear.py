@@ -1,0 +1,255 @@
+"""The risk of a linear model: the weighted mean of a loss of X w."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bmrm import _core
+from bmrm._traits import Trait
+from bmrm.data.matrix import Design
+from bmrm.losses.base import Loss
+from bmrm.risks.base import Array, Line, Point, Risk
+
+
+class LinearRisk(Risk):
+    """R(w) = sum_i p_i l(<x_i, w> + offset_i, y_i), p the sample weights divided by their sum.
+
+    Parameters
+    ----------
+    X : array or sparse matrix (m, d), or Design
+        float32 and float64, C-ordered or CSR, are used in place.
+    y : array-like (m,) or None
+        Raw targets; the loss checks and encodes them. None for losses without targets.
+    loss : Loss
+    sample_weight : array-like (m,), optional
+        Numbers >= 0; a weight of 2 is the same as the row twice, 0 the same as no row.
+    groups : array-like (m,), optional
+        For losses that look at groups of rows.
+    intercept : bool
+        Whether w has one more coordinate, the constant; it is not penalized unless the regularizer has a weight
+        for it.
+    offset : array-like (m,), optional
+        A known shift of each score (exposure).
+    n_threads : int, optional
+        All cores by default. Results are the same for any number.
+
+    Examples
+    --------
+    >>> import numpy as np, bmrm
+    >>> risk = bmrm.LinearRisk([[1.0], [-1.0]], [1, -1], bmrm.losses.Hinge())
+    >>> value, subgradient = risk.evaluate(np.array([0.5]))
+    >>> value, subgradient
+    (0.5, array([-1.]))
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: npt.ArrayLike | None,
+        loss: Loss,
+        sample_weight: npt.ArrayLike | None = None,
+        groups: npt.ArrayLike | None = None,
+        intercept: bool = False,
+        offset: npt.ArrayLike | None = None,
+        n_threads: int | None = None,
+    ) -> None:
+        with_constant = intercept or loss.learns_offset
+        self.design = X if isinstance(X, Design) else Design(X, with_constant, n_threads)
+        if loss.learns_offset and not self.design.intercept:
+            raise ValueError(f"loss '{loss.name}' learns an offset: the Design needs intercept=True")
+        m = self.design.n_rows
+        if m == 0:
+            raise ValueError("X has no rows")
+        self.loss = loss
+        self.kernel = loss.kernel()
+        self.targets = loss.encode(*_raw_targets(y, groups, loss, m))
+        self.scale = 1.0 / m
+        self.weight = None if sample_weight is None else _normalized(sample_weight, m)
+        self.offset = None if offset is None else _row_vector(offset, m, "offset")
+        self.dim = self.design.dim
+        self.floor = loss.floor
+        self.unpenalized = (self.dim - 1,) if self.design.intercept else ()
+        self.traits = loss.traits | ({Trait.CACHED_LINE} if self.kernel is not None else set())
+        self.n_threads = self.design.n_threads
+        self.products = 0
+
+    def scores(self, w: Array) -> Array:
+        """Return X w + offset: one product with the data."""
+        self.products += 1
+        scores = self.design.dot(w)
+        return scores if self.offset is None else scores + self.offset
+
+    def evaluate(self, w: Array) -> tuple[float, Array]:
+        """Return the value and one subgradient: two products, fused into one reading where that is faster."""
+        w = self._checked(w)
+        if self.kernel is None:
+            point = LinearPoint(self, w, self.scores(w))
+            return point.value, point.subgradient
+        self.products += 2
+        design = self.design
+        columns, constant = design.split(w)
+        scores, slopes, g = np.empty(design.n_rows), np.empty(design.n_rows), np.empty(design.n_cols)
+        value, total = design.matrix.evaluate(
+            self.kernel, columns, constant, self.offset, self.targets, self.weight, self.scale,
+            scores, slopes, g, design.n_threads,
+        )  # fmt: skip
+        return value + self._tilted(w), design.join(g, total + self.loss.tilt)
+
+    def at(self, w: Array) -> LinearPoint:
+        """Return w with its scores: one product."""
+        w = self._checked(w)
+        return LinearPoint(self, w, self.scores(w))
+
+    def loss_and_slopes(self, scores: Array) -> tuple[float, Array, float]:
+        """Return the weighted loss of the scores, its weighted slopes, and their sum."""
+        if self.kernel is None:
+            value, slopes = self.loss.evaluate(scores, self.targets, self.full_weight)
+            return float(value), np.asarray(slopes, dtype=np.float64), float(np.sum(slopes))
+        slopes = np.empty_like(scores)
+        value, total = self.kernel.evaluate(
+            scores, self.targets, self.weight, self.scale, slopes, self.n_threads
+        )
+        return value, slopes, total
+
+    def pull_back(self, slopes: Array, total: float) -> Array:
+        """Return the subgradient X' slopes: one product."""
+        self.products += 1
+        return self.design.tdot(slopes, total + self.loss.tilt)
+
+    def bracket(self) -> list[Array]:
+        """Return w = 0 with the learned offset on both sides of the scores, where the loss has no floor."""
+        if np.isfinite(self.floor):
+            return []
+        points = np.zeros((2, self.dim))
+        points[:, -1] = [-1.0, 1.0]
+        return list(points)
+
+    @cached_property
+    def full_weight(self) -> Array:
+        """The normalized weights as an array."""
+        return np.full(self.design.n_rows, self.scale) if self.weight is None else self.weight
+
+    def _tilted(self, w: Array) -> float:
+        return self.loss.tilt * float(w[-1]) if self.loss.tilt else 0.0
+
+    def _checked(self, w: Array) -> Array:
+        w = np.ascontiguousarray(w, dtype=np.float64)
+        if w.shape != (self.dim,):
+            raise ValueError(f"w has shape {w.shape}, expected ({self.dim},)")
+        return w
+
+
+class LinearPoint(Point):
+    """w with its scores: the loss is evaluated, and the subgradient pulled back, when they are asked for."""
+
+    risk: LinearRisk
+
+    def __init__(self, risk: LinearRisk, w: Array, scores: Array) -> None:
+        super().__init__(risk, w)
+        self.scores = scores
+        self._subgradient: Array | None = None
+
+    @cached_property
+    def _loss(self) -> tuple[float, Array, float]:
+        return self.risk.loss_and_slopes(self.scores)
+
+    @property
+    def value(self) -> float:
+        """R(w)."""
+        return self._loss[0] + self.risk._tilted(self.w)
+
+    @property
+    def subgradient(self) -> Array:
+        """One subgradient of R at w: one product, once."""
+        if self._subgradient is None:
+            self._subgradient = self.risk.pull_back(*self._loss[1:])
+        return self._subgradient
+
+    def extreme(self, d: Array) -> Array:
+        """Return the subgradient that is largest in direction d: two products."""
+        risk = self.risk
+        slopes = np.empty_like(self.scores)
+        along = risk.design.dot(np.ascontiguousarray(d))
+        risk.products += 1
+        risk.kernel.extreme(self.scores, along, risk.targets, risk.weight, risk.scale, slopes)
+        return risk.pull_back(slopes, float(np.sum(slopes)))
+
+    def toward(self, w: Array) -> LinearLine:
+        """Return the line to w: one product."""
+        return LinearLine(self, w)
+
+
+class LinearLine(Line):
+    """A line in the space of scores: no product with X from here on."""
+
+    start: LinearPoint
+
+    def __init__(self, start: LinearPoint, end: Array) -> None:
+        super().__init__(start, end)
+        risk = start.risk
+        self.score_direction: Array = risk.scores(end) - start.scores
+        self._slope_of_tilt = risk._tilted(self.direction)
+        self._line = None
+        if risk.kernel is not None:
+            self._line = _core.line(
+                risk.kernel, start.scores, self.score_direction, risk.targets, risk.weight, risk.scale
+            )
+
+    def at(self, t: float) -> LinearPoint:
+        """Return the point at t; its scores are combined, not recomputed."""
+        if t not in self._points:
+            start = self.start
+            scores = start.scores + t * self.score_direction
+            self._points[t] = LinearPoint(start.risk, start.w + t * self.direction, scores)
+        return self._points[t]  # type: ignore[return-value]
+
+    def evaluate(self, t: float) -> tuple[float, float, float]:
+        """Return the value and both one-sided slopes at t."""
+        if self._line is None:
+            value, slopes, _ = self.start.risk.loss_and_slopes(self.start.scores + t * self.score_direction)
+            left = right = float(slopes @ self.score_direction)
+        else:
+            value, left, right = self._line.evaluate(t, self.start.risk.n_threads)
+        tilt = self._slope_of_tilt
+        return value + self.start.risk._tilted(self.start.w) + t * tilt, left + tilt, right + tilt
+
+    def terms(self) -> list[tuple[Any, float]]:
+        """Return the compiled line and the slope that comes on top of it."""
+        return [] if self._line is None else [(self._line, self._slope_of_tilt)]
+
+
+def _raw_targets(y: Any, groups: Any, loss: Loss, m: int) -> tuple[Any, Any]:
+    if y is None:
+        if loss.needs_targets:
+            raise ValueError(f"loss '{loss.name or type(loss).__name__}' needs targets y, got None")
+        return np.zeros(m), groups
+    if not loss.needs_targets:
+        return np.zeros(m), groups
+    if len(y) != m:
+        raise ValueError(f"X has {m} rows, but there are {len(y)} targets")
+    return y, groups
+
+
+def _row_vector(values: npt.ArrayLike, m: int, what: str) -> Array:
+    array = np.ascontiguousarray(values, dtype=np.float64)
+    if array.shape != (m,):
+        raise ValueError(f"{what} must have one number for each of the {m} rows, got shape {array.shape}")
+    bad = np.flatnonzero(~np.isfinite(array))
+    if bad.size:
+        raise ValueError(f"{what} of row {bad[0]} is {array[bad[0]]}; it must be finite")
+    return array
+
+
+def _normalized(sample_weight: npt.ArrayLike, m: int) -> Array:
+    weight = _row_vector(sample_weight, m, "sample_weight")
+    bad = np.flatnonzero(weight < 0.0)
+    if bad.size:
+        raise ValueError(f"sample_weight of row {bad[0]} is {weight[bad[0]]:g}; weights must be at least 0")
+    total = weight.sum()
+    if total <= 0.0:
+        raise ValueError("all sample weights are 0; at least one row must count")
+    return weight / total
