@@ -1,0 +1,67 @@
+"""Master problems: minimize lam Omega(w) + the largest plane. Each regularizer's master registers on its type."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Protocol
+
+import numpy as np
+
+from bmrm.bundle.planes import Array, Bundle
+from bmrm.regularizers.base import Regularizer
+
+
+@dataclass(frozen=True)
+class MasterSolution:
+    """The minimizer of a master problem and what it proves.
+
+    Attributes
+    ----------
+    w : array
+        The minimizer (to the accuracy of the solver; the bound does not depend on it).
+    lower : float
+        A lower bound of min J, computed from the multipliers after these were made feasible.
+    """
+
+    w: Array
+    lower: float
+
+
+class Master(Protocol):
+    """min_w lam Omega(w) + max_i <a_i, w> + b_i, warm from one call to the next."""
+
+    def solve(self, bundle: Bundle, lam: float, upper: float) -> MasterSolution:
+        """Solve for the bundle's planes; upper is a known upper bound of min J (inf if none)."""
+        ...
+
+
+@singledispatch
+def master_for(regularizer: Regularizer) -> Master:
+    """Return a fresh master for the regularizer's type."""
+    raise TypeError(f"no master problem is registered for regularizer '{regularizer.name}'")
+
+
+def on_simplex(multipliers: Array) -> Array:
+    """Return the multipliers with negatives cut off and the sum made 1: the point that bounds are computed from."""
+    alpha = np.maximum(multipliers, 0.0)
+    return alpha / alpha.sum()
+
+
+def lower_bound(
+    regularizer: Regularizer, lam: float, bundle: Bundle, alpha: Array, box: Array | float
+) -> float:
+    """Return the bound of min J that multipliers on the simplex prove.
+
+    J(w) >= lam Omega(w) + <A alpha, w> + <b, alpha> for every w, and the right side's minimum over w is the
+    regularizer's `dual`. Free coordinates and rounding are charged against the box, which must hold a minimizer
+    of J. Where the dual is infinite, the planes are mixed with the floor until it is not.
+    """
+    c, b = bundle.combine(alpha), float(alpha @ bundle.offsets)
+    best = b + regularizer.dual(c, lam, box)[0]
+    if np.isfinite(bundle.floor) and not np.isfinite(best):
+        theta = regularizer.largest_multiple(c, lam)
+        best = theta * b + (1.0 - theta) * bundle.floor + regularizer.dual(theta * c, lam, box)[0]
+    if np.isfinite(bundle.floor):
+        best = max(best, bundle.floor + regularizer.dual(np.zeros_like(c), lam)[0])
+    return best

@@ -1,0 +1,156 @@
+"""The master of the quadratic regularizer: a quadratic program on the simplex, solved in the dual.
+
+    max over alpha >= 0, sum alpha = 1 of  <b, alpha> - 1/(2 lam) alpha' Q alpha,   Q = A S^-1 A'
+
+with one equality row for each free coordinate: the planes' slopes in that direction must cancel. Each such row
+has two slack variables, priced at the ends of an interval for the coordinate: the user's bounds, or an interval
+that is widened when the solution meets its end. Multiplied by lam the quadratic part does not depend on lam, so
+the factor that the solver keeps serves a whole path.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from bmrm import _core
+from bmrm.bundle.box import free_box
+from bmrm.bundle.bounded_qp import BoundedMaster
+from bmrm.bundle.master import Master, MasterSolution, lower_bound, master_for, on_simplex
+from bmrm.bundle.planes import Array, Bundle
+from bmrm.regularizers.l2 import L2
+
+
+@master_for.register
+def _(regularizer: L2) -> Master:
+    return L2Master(regularizer) if regularizer.bounds is None else BoundedMaster(regularizer)
+
+
+class L2Master:
+    """Keeps the quadratic program's factor and active set while planes come and go."""
+
+    def __init__(self, regularizer: L2) -> None:
+        self.regularizer = regularizer
+        self.free = regularizer.free
+        self._penalized_inverse = _inverse_weights(regularizer)
+        self._reach = np.full(self.free.size, 10.0)  # half-widths of the intervals for the free coordinates
+        self._ids: npt.NDArray[np.int64] = np.empty(0, np.int64)
+        self._norms: Array = np.empty(0)
+        self._qp: _core.ActiveSetQp | None = None
+
+    def solve(self, bundle: Bundle, lam: float, upper: float) -> MasterSolution:
+        """Solve the dual, warm; return w = -A alpha / (lam weights) and the bound that alpha proves."""
+        self._follow(bundle)
+        assert self._qp is not None
+        r = self.free.size
+        linear = lam * np.concatenate([-self._reach, -self._reach, bundle.offsets])
+        x = self._qp.solve(linear)
+        nu = self._qp.multipliers()
+        alpha = on_simplex(x[2 * r :])
+        w = self.regularizer.dual(bundle.combine(alpha), lam, np.inf if r == 0 else self._box_for(bundle))[1]
+        w[self.free] = np.clip(nu[1:] / lam, -self._reach, self._reach)
+        lower = self._bound(bundle, lam, upper, alpha)
+        self._reach = np.where(np.abs(w[self.free]) > 0.9 * self._reach, 10.0 * self._reach, self._reach)
+        bundle.record(alpha)
+        return MasterSolution(w, lower)
+
+    def _box_for(self, bundle: Bundle) -> Array:
+        box = np.full(bundle.dim, np.inf)
+        box[self.free] = self._reach
+        return box
+
+    def _bound(self, bundle: Bundle, lam: float, upper: float, alpha: Array) -> float:
+        if self.free.size == 0:
+            return lower_bound(self.regularizer, lam, bundle, alpha, np.inf)
+        box = np.full(bundle.dim, np.inf)
+        level = self._level(bundle, lam, upper, alpha)
+        box[self.free] = free_box(self.regularizer, lam, bundle, upper, self._norms, level)
+        return lower_bound(self.regularizer, lam, bundle, alpha, box)
+
+    def _level(self, bundle: Bundle, lam: float, upper: float, alpha: Array) -> float:
+        """Return a bound of Omega at the minimizer, given J(w) <= upper.
+
+        With a floor, lam Omega(w) <= upper - floor. Without one, the combination alpha of planes takes its place:
+        lam/2 z^2 - |c| z + b - |e| |v| <= upper for z = |w|, c and e its slopes in the penalized and the free
+        part, and |v| <= k0 + k1 z by the planes; the largest z that satisfies this is the root of a quadratic.
+        """
+        if np.isfinite(bundle.floor):
+            return (upper - bundle.floor) / lam
+        if not np.isfinite(upper):
+            return np.inf
+        slopes = bundle.combine(alpha)
+        e = float(np.abs(slopes[self.free]).sum())
+        k0, k1 = self._growth(bundle, upper) if e > 0.0 else (0.0, 0.0)
+        c = float(np.sqrt(np.sum(slopes**2 * self._penalized_inverse))) + e * k1
+        rest = upper - float(alpha @ bundle.offsets) + e * k0
+        z = (c + np.sqrt(c * c + 2.0 * lam * max(rest, 0.0))) / lam
+        return 0.5 * float(z) ** 2
+
+    def _growth(self, bundle: Bundle, upper: float) -> tuple[float, float]:
+        """Return k0, k1 with |v| <= k0 + k1 |w| for a single free coordinate v (inf if planes leave it open)."""
+        if self.free.size != 1:
+            return np.inf, np.inf
+        slopes = bundle.normals[:, self.free[0]]
+        pairs = []
+        for side in (slopes > 0, slopes < 0):
+            if not side.any():
+                return np.inf, np.inf
+            room = (upper - bundle.offsets[side]) / np.abs(slopes[side])
+            best = int(np.argmin(room))
+            pairs.append((max(0.0, room[best]), self._norms[side][best] / np.abs(slopes[side][best])))
+        return max(p[0] for p in pairs), max(p[1] for p in pairs)
+
+    def _follow(self, bundle: Bundle) -> None:
+        """Make the quadratic program's variables match the bundle's planes."""
+        if not self._drop(bundle):
+            self._restart(bundle)
+        for k in range(self._ids.size, len(bundle)):
+            self._add(bundle, k)
+
+    def _drop(self, bundle: Bundle) -> bool:
+        """Remove the variables of planes that are gone; False if that cannot be done from where we stand."""
+        if self._qp is None:
+            return False
+        kept = np.isin(self._ids, bundle.ids)
+        if not np.array_equal(self._ids[kept], bundle.ids[: int(kept.sum())]):
+            return False
+        gone = np.flatnonzero(~kept)
+        if gone.size:
+            slacks = 2 * self.free.size
+            if np.any(self._qp.x[slacks + gone] > 0.0):
+                return False
+            self._qp.remove(slacks + gone)
+            self._ids, self._norms = self._ids[kept], self._norms[kept]
+        return True
+
+    def _restart(self, bundle: Bundle) -> None:
+        """Build the program anew and start it from the bundle's own multipliers."""
+        r = self.free.size
+        right = np.zeros(1 + r)
+        right[0] = 1.0
+        self._qp = _core.ActiveSetQp(right)
+        self._ids, self._norms = np.empty(0, np.int64), np.empty(0)
+        for i in range(2 * r):
+            column = np.zeros(1 + r)
+            column[1 + i % r] = -1.0 if i < r else 1.0
+            self._qp.add(np.zeros(i + 1), column)
+        for k in range(len(bundle)):
+            self._add(bundle, k)
+        alpha = on_simplex(bundle.multipliers)
+        slopes = bundle.combine(alpha)[self.free]
+        self._qp.set_start(np.concatenate([np.maximum(slopes, 0.0), np.maximum(-slopes, 0.0), alpha]))
+
+    def _add(self, bundle: Bundle, k: int) -> None:
+        assert self._qp is not None
+        a = bundle.normals[k]
+        products = np.empty(k + 1)
+        _core.dense(bundle.normals[: k + 1]).dot(a * self._penalized_inverse, products, bundle.n_threads)
+        column = np.concatenate([[1.0], a[self.free]])
+        self._qp.add(np.concatenate([np.zeros(2 * self.free.size), products]), column)
+        self._ids = np.append(self._ids, bundle.ids[k])
+        self._norms = np.append(self._norms, np.sqrt(max(products[k], 0.0)))
+
+
+def _inverse_weights(regularizer: L2) -> Array:
+    s = regularizer.s
+    return np.divide(1.0, s, out=np.zeros_like(s), where=s > 0.0)
