@@ -76,7 +76,7 @@ void bind_qp(nb::module_& m) {
       .def_prop_ro("size", &ActiveSetQp::size, "Number of variables.")
       .def_prop_ro(
           "x", [](const ActiveSetQp& self) { return give(std::vector<double>(self.x())); },
-          "The current point (a copy).")
+          nb::rv_policy::automatic, "The current point (a copy).")
       .def_prop_ro("steps", &ActiveSetQp::steps, "Active-set steps of the last solve.")
       .def_prop_ro("violation", &ActiveSetQp::violation,
                    "Most negative reduced cost after the last solve, relative to the terms it is made of.");

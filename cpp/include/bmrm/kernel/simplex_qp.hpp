@@ -93,7 +93,7 @@ class ActiveSetQp {
     b_.assign(b.begin(), b.end());
     entries_.assign(size(), 0);
     stall_ = 0;
-    last_residual_ = std::numeric_limits<double>::infinity();
+    last_residual_ = settled_residual_ = std::numeric_limits<double>::infinity();
     Patience patience;
     bool optimal = false;
     for (steps_ = 0; steps_ < max_steps && !optimal; ++steps_) {
@@ -171,8 +171,15 @@ class ActiveSetQp {
     for (std::size_t j = 0; j < size(); ++j) violation_ = std::min(violation_, relative_cost(j));
   }
 
+  // Optimal with fresh products too: else the method goes on, as long as that reduces the residual.
   bool verified(double tol) {
     settle();
+    const double residual = support_residual();
+    if (residual > tol && residual < 0.5 * settled_residual_) {
+      settled_residual_ = residual;
+      last_residual_ = std::numeric_limits<double>::infinity();
+      return false;
+    }
     return !enter(tol);
   }
 
@@ -216,6 +223,13 @@ class ActiveSetQp {
   double relative_cost(std::size_t j) const {
     const double r = reduced_cost(j);
     return r == 0.0 ? 0.0 : r / cost_scale(j);
+  }
+
+  double support_residual() {
+    measure();
+    double residual = 0.0;
+    for (const std::size_t j : kkt_.support()) residual = std::max(residual, std::abs(relative_cost(j)));
+    return residual;
   }
 
   // Sum of x_i sqrt(H_ii), a bound of the terms of g_j over sqrt(H_jj).
@@ -278,7 +292,10 @@ class ActiveSetQp {
       value = std::max(0.0, value + alpha * p_[k]);
     }
     add_scaled(alpha, Hp_.data(), g_.data(), size());
-    if (++updates_ > 50) refresh_products();
+    // Updates add up, and what a large part of x leaves behind may exceed all that is left.
+    const double before = norm_;
+    measure();
+    if (++updates_ > 50 || norm_ < 0.1 * before) refresh_products();
     stall_ = alpha * slope > 1e-27 * slope_scale_ ? 0 : stall_ + 1;
     if (blocked) leave(blocking);
     return !blocked;
@@ -341,18 +358,30 @@ class ActiveSetQp {
       curvature += p_[k] * Hp_[j];
       size_of_terms += std::abs(p_[k]) * root_[j];
     }
-    if (curvature * 1.5 >= slope) return 1.0;
+    if (curvature * 1.5 >= slope || !keeps_rows()) return 1.0;
     if (curvature > 1e-15 * size_of_terms * size_of_terms) return slope / curvature;
     if (std::isinf(limit)) throw std::runtime_error("unbounded");
     return limit;
   }
 
+  // Whether C p = 0 up to rounding: not so for a step that is itself a correction or rounding.
+  bool keeps_rows() const {
+    for (std::size_t i = 0; i < rows(); ++i) {
+      double sum = 0.0, size_of_terms = 0.0;
+      for (std::size_t k = 0; k < kkt_.size(); ++k) {
+        const double term = data_.column(kkt_.support()[k])[i] * p_[k];
+        sum += term;
+        size_of_terms += std::abs(term);
+      }
+      if (std::abs(sum) > 1e-10 * size_of_terms) return false;
+    }
+    return true;
+  }
+
   // After a full step: another one on the same support works as iterative refinement, as long as it helps.
   // When it does not, the updated factor may have lost its accuracy and is computed anew, once.
   bool refinement_pays(double tol) {
-    measure();
-    double residual = 0.0;
-    for (const std::size_t j : kkt_.support()) residual = std::max(residual, std::abs(relative_cost(j)));
+    const double residual = support_residual();
     if (residual <= tol) return false;
     if (residual < 0.5 * last_residual_) {
       last_residual_ = residual;
@@ -375,6 +404,7 @@ class ActiveSetQp {
   double norm_ = 0.0;
   double slope_scale_ = 0.0;
   double last_residual_ = 0.0;
+  double settled_residual_ = 0.0;
   double violation_ = 0.0;
   std::size_t updates_ = 0;
   std::size_t stall_ = 0;
