@@ -16,6 +16,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "bmrm/kernel/equality_rows.hpp"
 #include "bmrm/kernel/gram.hpp"
 #include "bmrm/kernel/support_kkt.hpp"
 #include "bmrm/pool.hpp"
@@ -24,13 +25,13 @@ namespace bmrm {
 
 class ActiveSetQp {
  public:
-  explicit ActiveSetQp(std::span<const double> c) : c_(c.begin(), c.end()), nu_(c.size(), 0.0) {
+  explicit ActiveSetQp(std::span<const double> c) : rows_(c), nu_(c.size(), 0.0) {
     if (c.empty()) throw std::invalid_argument("c must have at least one entry");
     data_.q = c.size();
   }
 
   std::size_t size() const { return x_.size(); }
-  std::size_t rows() const { return c_.size(); }
+  std::size_t rows() const { return rows_.size(); }
   const std::vector<double>& x() const { return x_; }
   const std::vector<double>& multipliers() const { return nu_; }
   std::size_t steps() const { return steps_; }
@@ -76,12 +77,13 @@ class ActiveSetQp {
       if (!(x[j] >= 0.0)) throw std::invalid_argument("the start has a negative entry");
       if (x[j] > 0.0) S.push_back(j);
     }
-    if (!feasible(x)) throw std::invalid_argument("the start does not satisfy the equality rows");
+    if (!rows_.feasible(data_, x))
+      throw std::invalid_argument("the start does not satisfy the equality rows");
     x_.assign(x.begin(), x.end());
     std::fill(active_.begin(), active_.end(), char{0});
     for (const std::size_t j : S) active_[j] = 1;
     kkt_.assign(data_, std::move(S));
-    restore_feasibility();
+    rows_.restore(data_, kkt_.support(), x_);
     refresh_products();
   }
 
@@ -89,7 +91,7 @@ class ActiveSetQp {
   // are made of, count as nonnegative. After max_steps the current point is returned: it is feasible as well.
   const std::vector<double>& solve(std::span<const double> b, double tol, std::size_t max_steps) {
     if (b.size() != size()) throw std::invalid_argument("b must have one entry per variable");
-    if (!feasible(x_)) throw std::invalid_argument("no feasible start: call set_start first");
+    if (!rows_.feasible(data_, x_)) throw std::invalid_argument("no feasible start: call set_start first");
     b_.assign(b.begin(), b.end());
     entries_.assign(size(), 0);
     stall_ = 0;
@@ -110,50 +112,6 @@ class ActiveSetQp {
 
   // --- the point ---------------------------------------------------------------------------------------
 
-  bool feasible(std::span<const double> x) const {
-    for (std::size_t i = 0; i < rows(); ++i) {
-      double sum = -c_[i], size_of_terms = std::abs(c_[i]);
-      for (std::size_t j = 0; j < x.size(); ++j) {
-        const double term = data_.column(j)[i] * x[j];
-        sum += term;
-        size_of_terms += std::abs(term);
-      }
-      if (!(std::abs(sum) <= 1e-9 * size_of_terms)) return false;
-    }
-    return true;
-  }
-
-  // c - C x, summed with the rounding errors of the sum carried along.
-  std::vector<double> row_residuals() const {
-    std::vector<double> e(c_), lost(rows(), 0.0);
-    for (const std::size_t j : kkt_.support()) {
-      for (std::size_t i = 0; i < rows(); ++i) {
-        const double term = -data_.column(j)[i] * x_[j], sum = e[i] + term;
-        lost[i] += std::abs(e[i]) >= std::abs(term) ? (e[i] - sum) + term : (term - sum) + e[i];
-        e[i] = sum;
-      }
-    }
-    for (std::size_t i = 0; i < rows(); ++i) e[i] += lost[i];
-    return e;
-  }
-
-  // Changes every entry by a tiny factor so that C x = c to rounding: zero stays zero, positive stays
-  // positive.
-  void restore_feasibility() {
-    const std::size_t q = rows();
-    for (int pass = 0; pass < 2; ++pass) {
-      std::vector<double> y = row_residuals(), K(q * q, 0.0);
-      for (const std::size_t j : kkt_.support()) {
-        const double* C = data_.column(j);
-        for (std::size_t i = 0; i < q; ++i) add_scaled(x_[j] * C[i], C, &K[i * q], q);
-      }
-      solve_semidefinite(K, y);
-      for (const std::size_t j : kkt_.support()) {
-        x_[j] += x_[j] * std::max(-0.5, dot(y.data(), data_.column(j), q));
-      }
-    }
-  }
-
   void refresh_products() {
     p_.clear();
     for (const std::size_t j : kkt_.support()) p_.push_back(x_[j]);
@@ -164,7 +122,7 @@ class ActiveSetQp {
 
   // Feasible to rounding, with fresh products and the multipliers' worst violation: what a solve ends with.
   void settle() {
-    restore_feasibility();
+    rows_.restore(data_, kkt_.support(), x_);
     refresh_products();
     measure();
     violation_ = 0.0;
@@ -304,12 +262,22 @@ class ActiveSetQp {
   // The step p to the minimizer on the support, and the multipliers there.
   void find_direction() {
     const auto& S = kkt_.support();
+    const std::vector<double> e = rows_.residuals(data_, S, x_);
     p_.resize(S.size());
-    for (std::size_t k = 0; k < S.size(); ++k) p_[k] = -reduced_cost(S[k]);
-    std::vector<double> change = row_residuals();
-    kkt_.solve(data_, p_, change);
-    for (std::size_t i = 0; i < rows(); ++i) nu_[i] += change[i];
-    // What rounding alone pushes below zero must not count as a blocking variable: it ends at zero.
+    // Multipliers far from their values drown p in rounding: it is then computed again from the new ones.
+    for (int attempt = 0; attempt < 3; ++attempt) {
+      for (std::size_t k = 0; k < S.size(); ++k) p_[k] = -reduced_cost(S[k]);
+      std::vector<double> change = e;
+      kkt_.solve(data_, p_, change);
+      for (std::size_t i = 0; i < rows(); ++i) nu_[i] += change[i];
+      if (EqualityRows::met(data_, S, p_, e, 1e-12, x_, 1e-15)) break;
+    }
+    absorb_rounding();
+  }
+
+  // What rounding alone pushes below zero must not count as a blocking variable: it ends at zero.
+  void absorb_rounding() {
+    const auto& S = kkt_.support();
     double longest = 0.0, largest = 0.0;
     for (std::size_t k = 0; k < S.size(); ++k) {
       longest = std::max(longest, std::abs(p_[k]) * kkt_.weight(k));
@@ -352,30 +320,19 @@ class ActiveSetQp {
   // followed to its own minimum, and to the boundary if it has none.
   double step_length(double slope, double limit) const {
     if (!(slope > kNegligible * slope_scale_)) return 1.0;
+    // Not for a step that is itself a correction of the rows, or rounding.
+    const std::vector<double> zero(rows(), 0.0);
+    const bool keeps_rows = EqualityRows::met(data_, kkt_.support(), p_, zero, 1e-10, x_, 0.0);
     double curvature = 0.0, size_of_terms = 0.0;
     for (std::size_t k = 0; k < kkt_.size(); ++k) {
       const std::size_t j = kkt_.support()[k];
       curvature += p_[k] * Hp_[j];
       size_of_terms += std::abs(p_[k]) * root_[j];
     }
-    if (curvature * 1.5 >= slope || !keeps_rows()) return 1.0;
+    if (curvature * 1.5 >= slope || !keeps_rows) return 1.0;
     if (curvature > 1e-15 * size_of_terms * size_of_terms) return slope / curvature;
     if (std::isinf(limit)) throw std::runtime_error("unbounded");
     return limit;
-  }
-
-  // Whether C p = 0 up to rounding: not so for a step that is itself a correction or rounding.
-  bool keeps_rows() const {
-    for (std::size_t i = 0; i < rows(); ++i) {
-      double sum = 0.0, size_of_terms = 0.0;
-      for (std::size_t k = 0; k < kkt_.size(); ++k) {
-        const double term = data_.column(kkt_.support()[k])[i] * p_[k];
-        sum += term;
-        size_of_terms += std::abs(term);
-      }
-      if (std::abs(sum) > 1e-10 * size_of_terms) return false;
-    }
-    return true;
   }
 
   // After a full step: another one on the same support works as iterative refinement, as long as it helps.
@@ -395,7 +352,8 @@ class ActiveSetQp {
 
   QpMatrices data_;
   SupportKkt kkt_;
-  std::vector<double> c_, b_;
+  EqualityRows rows_;
+  std::vector<double> b_;
   std::vector<double> x_, g_, nu_;  // the point, H x, the multipliers of the rows
   std::vector<double> root_;        // sqrt(H_jj)
   std::vector<char> active_;        // whether a variable is in the support

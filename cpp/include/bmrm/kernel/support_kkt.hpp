@@ -135,9 +135,10 @@ class SupportKkt {
   }
 
   // Row by row the smallest curvature in view: a larger rho would drown the small entries of H, a smaller one
-  // leave M close to singular. Variables of no curvature set no measure.
+  // leave M close to singular where only variables of large curvature meet a row. Variables of no curvature
+  // set no measure.
   std::vector<double> wanted_rho(const QpMatrices& data) const {
-    constexpr double kRange = 1e-14;
+    constexpr double kRange = 1e-8;
     std::vector<double> rho(data.q, 1.0);
     for (std::size_t i = 0; i < data.q; ++i) {
       double least = std::numeric_limits<double>::infinity(), most = 0.0;
