@@ -92,6 +92,7 @@ class ActiveSetQp {
   const std::vector<double>& solve(std::span<const double> b, double tol, std::size_t max_steps) {
     if (b.size() != size()) throw std::invalid_argument("b must have one entry per variable");
     if (!rows_.feasible(data_, x_)) throw std::invalid_argument("no feasible start: call set_start first");
+    const std::vector<double> start = x_;
     b_.assign(b.begin(), b.end());
     entries_.assign(size(), 0);
     stall_ = 0;
@@ -103,6 +104,11 @@ class ActiveSetQp {
       if (step() && !refinement_pays(tol)) optimal = !enter(tol) && verified(tol);
     }
     if (!optimal) settle();
+    if (!rows_.feasible(data_,
+                        x_)) {  // beyond the range of the arithmetic: better no progress than a wrong point
+      set_start(start);
+      settle();
+    }
     return x_;
   }
 
