@@ -14,6 +14,7 @@
 #include <limits>
 #include <span>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "bmrm/kernel/equality_rows.hpp"
