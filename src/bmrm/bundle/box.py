@@ -16,9 +16,7 @@ from bmrm.bundle.planes import Array, Bundle
 from bmrm.regularizers.base import Separable
 
 
-def free_box(
-    regularizer: Separable, lam: float, bundle: Bundle, upper: float, norms: Array, level: float
-) -> Array:
+def free_box(regularizer: Separable, bundle: Bundle, upper: float, reach: Array) -> Array:
     """Return, for each free coordinate, a number that bounds its absolute value at the minimizer of J.
 
     Parameters
@@ -27,18 +25,15 @@ def free_box(
         Bound to the problem's length.
     upper : float
         An upper bound of min J.
-    norms : array (k,)
-        For each plane, the largest slope of its penalized part for Omega(w) <= 1/2 (the dual norm of l2).
-    level : float
-        An upper bound of Omega(w) at the minimizer.
+    reach : array (k,)
+        For each plane, a bound of |<a_i, w>| over the penalized coordinates of the minimizer.
     """
     free = regularizer.free
     inside = np.maximum(np.abs(np.broadcast_to(regularizer.lower, bundle.dim)[free]),
                         np.abs(np.broadcast_to(regularizer.upper, bundle.dim)[free]))  # fmt: skip
-    if not (np.isfinite(upper) and np.isfinite(level)):
+    if not (np.isfinite(upper) and np.isfinite(reach).all()):
         return inside
-    E = bundle.normals[:, free]
-    room = upper - bundle.offsets + norms * np.sqrt(2.0 * max(level, 0.0))
+    E, room = bundle.normals[:, free], upper - bundle.offsets + reach
     box = _interval(E[:, 0], room) if free.size == 1 else _polytope(E, room)
     return np.minimum(inside, box)
 

@@ -15,15 +15,9 @@ import numpy.typing as npt
 
 from bmrm import _core
 from bmrm.bundle.box import free_box
-from bmrm.bundle.bounded_qp import BoundedMaster
-from bmrm.bundle.master import Master, MasterSolution, lower_bound, master_for, on_simplex
+from bmrm.bundle.master import MasterSolution, lower_bound, on_simplex
 from bmrm.bundle.planes import Array, Bundle
 from bmrm.regularizers.l2 import L2
-
-
-@master_for.register
-def _(regularizer: L2) -> Master:
-    return L2Master(regularizer) if regularizer.bounds is None else BoundedMaster(regularizer)
 
 
 class L2Master:
@@ -32,7 +26,7 @@ class L2Master:
     def __init__(self, regularizer: L2) -> None:
         self.regularizer = regularizer
         self.free = regularizer.free
-        self._penalized_inverse = _inverse_weights(regularizer)
+        self._penalized_inverse = inverse_weights(regularizer)
         self._reach = np.full(self.free.size, 10.0)  # half-widths of the intervals for the free coordinates
         self._ids: npt.NDArray[np.int64] = np.empty(0, np.int64)
         self._norms: Array = np.empty(0)
@@ -64,7 +58,7 @@ class L2Master:
             return lower_bound(self.regularizer, lam, bundle, alpha, np.inf)
         box = np.full(bundle.dim, np.inf)
         level = self._level(bundle, lam, upper, alpha)
-        box[self.free] = free_box(self.regularizer, lam, bundle, upper, self._norms, level)
+        box[self.free] = free_box(self.regularizer, bundle, upper, self._norms * np.sqrt(2.0 * max(level, 0.0)))
         return lower_bound(self.regularizer, lam, bundle, alpha, box)
 
     def _level(self, bundle: Bundle, lam: float, upper: float, alpha: Array) -> float:
@@ -125,20 +119,12 @@ class L2Master:
 
     def _restart(self, bundle: Bundle) -> None:
         """Build the program anew and start it from the bundle's own multipliers."""
-        r = self.free.size
-        right = np.zeros(1 + r)
-        right[0] = 1.0
-        self._qp = _core.ActiveSetQp(right)
+        self._qp = program_with_slacks(self.free.size)
         self._ids, self._norms = np.empty(0, np.int64), np.empty(0)
-        for i in range(2 * r):
-            column = np.zeros(1 + r)
-            column[1 + i % r] = -1.0 if i < r else 1.0
-            self._qp.add(np.zeros(i + 1), column)
         for k in range(len(bundle)):
             self._add(bundle, k)
         alpha = on_simplex(bundle.multipliers)
-        slopes = bundle.combine(alpha)[self.free]
-        self._qp.set_start(np.concatenate([np.maximum(slopes, 0.0), np.maximum(-slopes, 0.0), alpha]))
+        self._qp.set_start(with_slacks(alpha, bundle.combine(alpha)[self.free]))
 
     def _add(self, bundle: Bundle, k: int) -> None:
         assert self._qp is not None
@@ -151,6 +137,24 @@ class L2Master:
         self._norms = np.append(self._norms, np.sqrt(max(products[k], 0.0)))
 
 
-def _inverse_weights(regularizer: L2) -> Array:
+def program_with_slacks(n_free: int) -> _core.ActiveSetQp:
+    """Return a program with the simplex row, a row for each free coordinate, and that row's two slacks."""
+    right = np.zeros(1 + n_free)
+    right[0] = 1.0
+    program = _core.ActiveSetQp(right)
+    for i in range(2 * n_free):
+        column = np.zeros(1 + n_free)
+        column[1 + i % n_free] = -1.0 if i < n_free else 1.0
+        program.add(np.zeros(i + 1), column)
+    return program
+
+
+def with_slacks(alpha: Array, slopes: Array) -> Array:
+    """Return the feasible point of a program with slacks: they take up the slopes in the free directions."""
+    return np.concatenate([np.maximum(slopes, 0.0), np.maximum(-slopes, 0.0), alpha])
+
+
+def inverse_weights(regularizer: L2) -> Array:
+    """Return 1 / weights, 0 for free coordinates."""
     s = regularizer.s
     return np.divide(1.0, s, out=np.zeros_like(s), where=s > 0.0)

@@ -1,0 +1,104 @@
+"""The master of the quadratic regularizer with bounds on w.
+
+The dual is still a concave maximum over the simplex, but w(alpha) = clip(-A alpha / (lam weights)) makes it
+piecewise quadratic. Each round solves the quadratic program of the piece at hand (the coordinates at a bound held
+there), then moves toward its solution as far as the true dual grows; a few rounds reach the maximum.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bmrm.bundle.box import free_box
+from bmrm.bundle.master import MasterSolution, lower_bound, on_simplex
+from bmrm.bundle.planes import Array, Bundle
+from bmrm.bundle.qp import inverse_weights, program_with_slacks, with_slacks
+from bmrm.regularizers.l2 import L2
+
+_MOST_ROUNDS = 60
+
+
+class BoundedMaster:
+    """Keeps nothing but the intervals of free coordinates: the bundle's multipliers are the warm start."""
+
+    def __init__(self, regularizer: L2) -> None:
+        self.regularizer = regularizer
+        self.free = regularizer.free
+        self._inverse = inverse_weights(regularizer)
+        self._reach = np.full(self.free.size, 10.0)
+
+    def solve(self, bundle: Bundle, lam: float, upper: float) -> MasterSolution:
+        """Maximize the dual from the bundle's multipliers; return clip(-A alpha / (lam weights)) and the bound."""
+        reg, free = self.regularizer, self.free
+        lower_end = np.maximum(np.broadcast_to(reg.lower, bundle.dim)[free], -self._reach)
+        upper_end = np.minimum(np.broadcast_to(reg.upper, bundle.dim)[free], self._reach)
+        alpha = on_simplex(bundle.multipliers)
+        c = bundle.combine(alpha)
+        x = with_slacks(alpha, c[free])
+        prices = np.concatenate([lower_end, -upper_end, np.zeros(alpha.size)])
+        for _ in range(_MOST_ROUNDS):
+            target, nu = self._model_solution(bundle, lam, x, c, prices)
+            step = target - x
+            towards = bundle.combine(step[2 * free.size :])
+            t = self._best_step(bundle, lam, c, towards, prices, step)
+            if t <= 0.0:
+                break
+            x, c = x + t * step, c + t * towards
+            if t == 1.0 and float(np.abs(step).sum()) <= 1e-13:
+                break
+        alpha = on_simplex(x[2 * free.size :])
+        w = self._penalized_minimizer(bundle.combine(alpha), lam)
+        w[free] = np.clip(nu[1:] / lam, lower_end, upper_end)
+        solution = MasterSolution(w, self._bound(bundle, lam, upper, alpha))
+        self._reach = np.where(np.abs(w[free]) > 0.9 * self._reach, 10.0 * self._reach, self._reach)
+        bundle.record(alpha)
+        return solution
+
+    def _penalized_minimizer(self, c: Array, lam: float) -> Array:
+        w = np.clip(-c * self._inverse / lam, self.regularizer.lower, self.regularizer.upper)
+        w[self.free] = 0.0
+        return w
+
+    def _model_solution(
+        self, bundle: Bundle, lam: float, x: Array, c: Array, prices: Array
+    ) -> tuple[Array, Array]:
+        """Solve the quadratic program of the piece at hand; return its solution and multipliers."""
+        r, reg = self.free.size, self.regularizer
+        w = self._penalized_minimizer(c, lam)
+        inside = (w > reg.lower) & (w < reg.upper) & (np.broadcast_to(self._inverse, w.shape) > 0.0)
+        scaled = bundle.normals[:, inside] * np.sqrt(np.broadcast_to(self._inverse, w.shape)[inside])
+        H = scaled @ scaled.T
+        program = program_with_slacks(r)
+        for k in range(len(bundle)):
+            column = np.concatenate([[1.0], bundle.normals[k, self.free]])
+            program.add(np.concatenate([np.zeros(2 * r), H[k, : k + 1]]), column)
+        program.set_start(x)
+        linear = lam * prices
+        linear[2 * r :] += lam * (bundle.offsets + bundle.products(w)) + H @ x[2 * r :]
+        return program.solve(linear), program.multipliers()
+
+    def _best_step(
+        self, bundle: Bundle, lam: float, c: Array, towards: Array, prices: Array, step: Array
+    ) -> float:
+        """Return the t in [0, 1] where the dual along the step is largest: bisection on its falling slope."""
+        linear = float(prices @ step) + float(bundle.offsets @ step[2 * self.free.size :])
+        penalized = np.where(np.broadcast_to(self._inverse, towards.shape) > 0.0, towards, 0.0)
+
+        def slope(t: float) -> float:
+            return linear + float(penalized @ self._penalized_minimizer(c + t * towards, lam))
+
+        if slope(1.0) >= 0.0:
+            return 1.0
+        lower, upper = 0.0, 1.0
+        for _ in range(50):
+            middle = 0.5 * (lower + upper)
+            lower, upper = (middle, upper) if slope(middle) > 0.0 else (lower, middle)
+        return lower
+
+    def _bound(self, bundle: Bundle, lam: float, upper: float, alpha: Array) -> float:
+        box = np.full(bundle.dim, np.inf)
+        if self.free.size:
+            level = (upper - bundle.floor) / lam
+            norms = np.sqrt((bundle.normals**2 * self._inverse).sum(axis=1))
+            box[self.free] = free_box(self.regularizer, bundle, upper, norms * np.sqrt(2.0 * max(level, 0.0)))
+        return lower_bound(self.regularizer, lam, bundle, alpha, box)

@@ -1,0 +1,111 @@
+"""The master of the absolute-value regularizer: a linear program that grows by a row for each plane.
+
+    min over xi, u, v >= 0 of  xi / lam + sum_j weights_j (u_j + v_j)   subject to   <a_i, u - v> + b_i <= xi
+
+The objective is divided by lam so that HiGHS's absolute tolerances mean the same for every lam.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bmrm.bundle.box import free_box
+from bmrm.bundle.master import MasterSolution, lower_bound, on_simplex
+from bmrm.bundle.planes import Array, Bundle
+from bmrm.regularizers.l1 import L1
+
+_CELLS_WORTH_A_THREAD = 200_000
+
+
+class L1Master:
+    """Keeps the linear program and its basis while planes come and go."""
+
+    def __init__(self, regularizer: L1) -> None:
+        self.regularizer = regularizer
+        self.free = regularizer.free
+        self._program: Any = None
+        self._ids: npt.NDArray[np.int64] = np.empty(0, np.int64)
+        self._norms: Array = np.empty(0)
+
+    def solve(self, bundle: Bundle, lam: float, upper: float) -> MasterSolution:
+        """Solve from the basis kept; the bound comes from the rows' multipliers, made feasible first."""
+        program = self._follow(bundle)
+        program.changeColCost(0, 1.0 / lam)
+        _run(program, cells=bundle.normals.size)
+        solution = program.getSolution()
+        d = bundle.dim
+        values = np.asarray(solution.col_value)
+        w = self.regularizer.clip(values[1 : 1 + d] - values[1 + d :])
+        duals = -np.asarray(solution.row_dual)
+        alpha = on_simplex(duals) if duals.max(initial=0.0) > 0.0 else on_simplex(bundle.multipliers)
+        lower = lower_bound(self.regularizer, lam, bundle, alpha, self._box(bundle, lam, upper))
+        bundle.record(alpha)
+        return MasterSolution(w, lower)
+
+    def _box(self, bundle: Bundle, lam: float, upper: float) -> Array | float:
+        if self.free.size == 0:
+            return np.inf
+        box = np.full(bundle.dim, np.inf)
+        level = max(upper - bundle.floor, 0.0) / lam
+        box[self.free] = free_box(self.regularizer, bundle, upper, self._norms * level)
+        return box
+
+    def _follow(self, bundle: Bundle) -> Any:
+        """Make the program's rows match the bundle's planes."""
+        if self._program is None:
+            self._program = _empty_program(self.regularizer, bundle.dim)
+        kept = np.isin(self._ids, bundle.ids)
+        gone = np.flatnonzero(~kept).astype(np.int32)
+        if gone.size:
+            self._program.deleteRows(gone.size, gone)
+            self._ids, self._norms = self._ids[kept], self._norms[kept]
+        for k in range(self._ids.size, len(bundle)):
+            self._add_row(bundle.normals[k], float(bundle.offsets[k]))
+            self._ids = np.append(self._ids, bundle.ids[k])
+        return self._program
+
+    def _add_row(self, a: Array, b: float) -> None:
+        entries = np.flatnonzero(a)
+        index = np.concatenate([[0], 1 + entries, 1 + a.size + entries]).astype(np.int32)
+        value = np.concatenate([[-1.0], a[entries], -a[entries]])
+        self._program.addRow(-np.inf, -b, index.size, index, value)
+        self._norms = np.append(self._norms, self.regularizer.reach(a, 1.0))
+
+
+def _empty_program(regularizer: L1, d: int) -> Any:
+    import highspy
+
+    program = highspy.Highs()
+    program.setOptionValue("output_flag", False)
+    program.setOptionValue("threads", 1)
+    for tolerance in ("primal_feasibility_tolerance", "dual_feasibility_tolerance"):
+        program.setOptionValue(tolerance, 1e-10)
+    cost = np.concatenate([[1.0], np.tile(np.broadcast_to(regularizer.s, d), 2)])
+    lower, upper = np.broadcast_to(regularizer.lower, d), np.broadcast_to(regularizer.upper, d)
+    least = np.concatenate([[-np.inf], np.maximum(lower, 0.0), np.maximum(-upper, 0.0)])
+    most = np.concatenate([[np.inf], np.maximum(upper, 0.0), np.maximum(-lower, 0.0)])
+    none = np.empty(0, np.int32)
+    program.addCols(1 + 2 * d, cost, least, most, 0, none, none, np.empty(0))
+    return program
+
+
+def _run(program: Any, cells: int) -> None:
+    """Run HiGHS; large programs on a thread of their own, so that Ctrl-C stops them through HiGHS's callback."""
+    if cells < _CELLS_WORTH_A_THREAD:
+        program.run()
+        return
+    program.HandleUserInterrupt = True
+    program.startSolve()
+    try:
+        while not program.wait(0.05)[0]:
+            pass
+    except KeyboardInterrupt:
+        program.cancelSolve()
+        while not program.wait(0.05)[0]:
+            pass
+        raise
+    finally:
+        program.HandleUserInterrupt = False
