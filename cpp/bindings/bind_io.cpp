@@ -72,6 +72,9 @@ void bind_io(nb::module_& m) {
   m.def("parse_svmlight", &parse_svmlight, nb::arg("text"), nb::arg("zero_based").none(),
         nb::arg("multilabel").none(), nb::arg("n_features").none(), nb::arg("single"), nb::arg("n_threads"),
         nb::arg("block_bytes") = std::size_t{1} << 20,
+        nb::sig("def parse_svmlight(text: numpy.typing.NDArray[numpy.uint8], zero_based: bool | None, "
+                "multilabel: bool | None, n_features: int | None, single: bool, n_threads: int, "
+                "block_bytes: int = 1048576) -> tuple[typing.Any, ...]"),
         "Values, indices, indptr, n_features, labels, the ends of each row's labels (or None) and groups (or "
         "None).");
 }

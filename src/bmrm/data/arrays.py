@@ -53,7 +53,7 @@ def _read_array(stream: IO[bytes], size: int) -> NDArray[Any]:
     if stream.tell() + math.prod(shape) * dtype.itemsize != size:
         raise ValueError("its header does not agree with its size")
     stream.seek(0)
-    return cast("NDArray[Any]", npy.read_array(stream, allow_pickle=False))
+    return npy.read_array(stream, allow_pickle=False)
 
 
 def load_array(path: Path) -> NDArray[Any]:
@@ -105,7 +105,7 @@ def _sparse(path: Path, arrays: dict[str, NDArray[Any]]) -> Matrix:
 
     try:
         kind = bytes(arrays["format"].astype("S").item()).decode()
-        shape = tuple(int(n) for n in arrays["shape"])
+        shape: Any = tuple(arrays["shape"].tolist())
         matrix: Any
         if kind == "coo":
             matrix = sparse.coo_array((arrays["data"], (arrays["row"], arrays["col"])), shape=shape)
@@ -171,7 +171,7 @@ def write_npz(path: Path, data: Dataset) -> None:
         arrays |= {"shape": np.array(matrix.shape), "format": np.array(b"csr"), "_is_array": np.array(True)}
     plain = {name: _plain(path, name, array) for name, array in arrays.items() if array is not None}
     with atomic(path) as file:
-        np.savez(file, allow_pickle=False, **plain)  # type: ignore[arg-type]
+        np.savez(file, allow_pickle=False, **plain)
 
 
 def _plain(path: Path, name: str, array: Any) -> NDArray[Any]:

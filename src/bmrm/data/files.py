@@ -14,7 +14,7 @@ from bmrm.data.compress import SUFFIXES
 from bmrm.data.dataset import Dataset
 from bmrm.data.svmlight import PathLike, read_svmlight, write_svmlight
 
-_UNSUPPORTED = (".csv", ".tsv", ".json", ".arff", ".parquet", ".feather", ".h5", ".hdf5", ".mat", ".pkl", ".xlsx")
+_UNSUPPORTED = (".csv", ".tsv", ".json", ".arff", ".parquet", ".feather", ".h5", ".mat", ".pkl", ".xlsx")
 _SUPPORTED = (
     "svmlight text under any other name (also .gz, .bz2, .xz, .zst), .npz with dense or sparse arrays, "
     "and .npy"
@@ -155,7 +155,7 @@ def write(
         if dataset.y is None:
             raise DataError(f"{path}: svmlight text needs labels; expected y")
         if dataset.weight is not None:
-            raise DataError(f"{path}: svmlight text has no place for weights; expected a name that ends in .npz")
+            raise DataError(f"{path}: svmlight text has no weights; expected a name that ends in .npz")
         write_svmlight(path, dataset.X, dataset.y, dataset.groups, **options)
         return
     if options:
@@ -174,8 +174,9 @@ def _gathered(data: Any, y: Any, groups: Any, weight: Any) -> Dataset:
     from scipy.sparse import csr_array, issparse
 
     several = isinstance(y, list) and any(isinstance(labels, tuple | list) for labels in y)
+    matrix: Any = data
     return Dataset(
-        X=csr_array(data) if issparse(data) else np.asarray(data),
+        X=csr_array(matrix) if issparse(data) else np.asarray(data),
         y=y if y is None or several else np.asarray(y),
         groups=None if groups is None else np.asarray(groups, dtype=np.int64),
         weight=None if weight is None else np.asarray(weight, dtype=np.float64),

@@ -1,4 +1,4 @@
-"""The svmlight text format: one example per line, ``label[,label...] [qid:N] index:value ... [# comment]``."""
+"""The svmlight text format: lines like ``label[,label...] [qid:N] index:value ... [# comment]``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bmrm import _core
 from bmrm._errors import DataError
 from bmrm.data.atomic import atomic
 from bmrm.data.compress import SUFFIXES, compressing, decompress
-from bmrm.data.dataset import Dataset, Labels
+from bmrm.data.dataset import Dataset
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -166,8 +166,8 @@ def write_svmlight(
     """Write a file in svmlight format, compressed if the name ends in .gz, .bz2, .xz or .zst.
 
     The file appears at once and complete, or not at all. Reading it back gives the same numbers bit for bit;
-    pass `n_features` (the last columns may be empty), `zero_based` if it was used here and ``multilabel=True``
-    if labels are sets, for the text alone need not tell these.
+    pass `n_features` (the last columns may be empty), `zero_based` if it was used here, and
+    ``multilabel=True`` if labels are sets, for the text alone need not tell these.
 
     Parameters
     ----------
@@ -211,12 +211,11 @@ def _rows(path: PathLike, X: Any) -> csr_array[Any]:
     """X as rows in canonical form with finite float64 values."""
     from scipy.sparse import csr_array, issparse
 
-    try:
-        matrix = csr_array(X if issparse(X) else np.atleast_2d(np.asarray(X)), dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"{path}: X is not a matrix of real numbers ({error})") from error
-    if matrix.ndim != 2 or matrix.shape[0] == 0:
-        raise DataError(f"{path}: X has shape {matrix.shape}; expected a matrix with at least one row")
+    given: Any = X if issparse(X) else np.asarray(X)
+    if given.dtype.kind not in "biuf" or given.ndim != 2 or given.shape[0] == 0:
+        what = f"shape {given.shape} and type {given.dtype}"
+        raise DataError(f"{path}: X has {what}; expected a matrix of real numbers with at least one row")
+    matrix: csr_array[Any] = csr_array(given, dtype=np.float64)
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()
@@ -225,9 +224,11 @@ def _rows(path: PathLike, X: Any) -> csr_array[Any]:
     return matrix
 
 
-def _heads(path: PathLike, y: Labels, groups: Any, matrix: csr_array[Any]) -> list[str]:
+def _heads(path: PathLike, y: Any, groups: Any, matrix: csr_array[Any]) -> list[str]:
     """The labels and the qid of each line."""
     n_rows = matrix.shape[0]
+    if not isinstance(y, Iterable) or (isinstance(y, np.ndarray) and y.ndim != 1):
+        raise DataError(f"{path}: y is neither a list nor an array of one dimension; expected one per row of X")
     heads = [_labels(path, label) for label in (y.tolist() if isinstance(y, np.ndarray) else y)]
     if len(heads) != n_rows:
         raise DataError(f"{path}: y has length {len(heads)}, but X has {n_rows} rows")
