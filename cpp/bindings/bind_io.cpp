@@ -60,7 +60,7 @@ nb::tuple parse_svmlight(const In<std::uint8_t>& text, const nb::object& zero_ba
   options.base = choose(zero_based, io::Base::automatic, io::Base::zero, io::Base::one);
   options.labels = choose(multilabel, io::Labels::automatic, io::Labels::many, io::Labels::one);
   if (!n_features.is_none()) options.n_features = nb::cast<std::int64_t>(n_features);
-  require(options.n_features >= 0, "n_features must not be negative");
+  require(options.n_features.value_or(0) >= 0, "n_features must not be negative");
   options.n_threads = n_threads;
   options.block_bytes = block_bytes;
   return single ? parse<float>(text, options) : parse<double>(text, options);

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from bmrm._errors import DataError
 from bmrm.data.atomic import atomic
-from bmrm.data.dataset import Dataset, Labels, Matrix
+from bmrm.data.dataset import Dataset, Labels, Matrix, label_sets
 
 # What NumPy and the zip reader raise on damaged bytes.
 _DAMAGE = (
@@ -125,24 +125,31 @@ def _sparse(path: Path, arrays: dict[str, NDArray[Any]]) -> Matrix:
 def _dataset(path: Path, X: Matrix, arrays: dict[str, NDArray[Any]]) -> Dataset:
     if X.dtype.kind not in "biuf":
         raise DataError(f"{path}: X has elements of type {X.dtype}; expected numbers")
-    y: Labels | None = arrays.get("y")
-    if "y_ends" in arrays and y is not None:
-        flat, ends = arrays["y"].tolist(), arrays["y_ends"].tolist()
-        y = [tuple(flat[start:end]) for start, end in zip([0, *ends[:-1]], ends)]
-    groups = arrays.get("groups")
-    weight = arrays.get("weight")
-    for name, column in (("y", arrays.get("y")), ("groups", groups), ("weight", weight)):
-        if column is not None and column.ndim == 0:
-            raise DataError(f"{path}: {name} is a single number; expected one entry per example")
+    columns: dict[str, NDArray[Any]] = {name: arrays[name] for name in ("y", "y_ends", "groups", "weight") if name in arrays}
+    for name, column in columns.items():
+        kinds = {"y": "biufSU", "weight": "biuf"}.get(name, "iu")
+        if column.ndim == 0 or column.dtype.kind not in kinds:
+            what = "whole numbers" if kinds == "iu" else "numbers"
+            raise DataError(f"{path}: {name} is {column.dtype} of shape {column.shape}; expected {what}")
+    groups, weight = columns.get("groups"), columns.get("weight")
     try:
         return Dataset(
             X=X,
-            y=y,
+            y=_labels(columns),
             groups=None if groups is None else groups.astype(np.int64),
             weight=None if weight is None else weight.astype(np.float64),
         )
     except ValueError as error:
         raise DataError(f"{path}: {error}") from error
+
+
+def _labels(columns: dict[str, NDArray[Any]]) -> Labels | None:
+    if "y" not in columns or "y_ends" not in columns:
+        return columns.get("y")
+    y, ends = columns["y"], columns["y_ends"].astype(np.int64)
+    if (np.diff(ends, prepend=0) < 0).any() or ends[-1:].tolist() != [len(y)]:
+        raise ValueError("y_ends does not cut y into one set of labels per example")
+    return label_sets(y, ends)
 
 
 def write_npy(path: Path, data: Dataset) -> None:

@@ -56,3 +56,10 @@ class Dataset:
     def n_examples(self) -> int:
         """The number of rows of X."""
         return int(self.X.shape[0])
+
+
+def label_sets(labels: NDArray[Any], ends: NDArray[Any]) -> list[tuple[float, ...]]:
+    """Cut the labels of all examples, one after the other, where each example's labels end."""
+    flat: list[float] = labels.tolist()
+    stops: list[int] = ends.tolist()
+    return [tuple(flat[start:stop]) for start, stop in zip([0, *stops[:-1]], stops)]

@@ -17,7 +17,7 @@ from bmrm import _core
 from bmrm._errors import DataError
 from bmrm.data.atomic import atomic
 from bmrm.data.compress import SUFFIXES, compressing, decompress
-from bmrm.data.dataset import Dataset
+from bmrm.data.dataset import Dataset, label_sets
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -81,15 +81,16 @@ def read_svmlight(
     kind = np.dtype(dtype)
     if kind not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise ValueError(f"dtype is {kind}; expected float64 or float32")
+    columns, threads = _feature_count(n_features), _thread_count(n_threads)
     text = _text(Path(path))
     try:
         parsed = _core.parse_svmlight(
             text,
             zero_based=None if zero_based == "auto" else bool(zero_based),
             multilabel=multilabel,
-            n_features=_feature_count(n_features),
+            n_features=columns,
             single=kind == np.float32,
-            n_threads=_thread_count(n_threads),
+            n_threads=threads,
         )
     except ValueError as error:
         raise DataError(f"{path}, {error}") from None
@@ -97,7 +98,7 @@ def read_svmlight(
     if len(indptr) == 1:
         raise DataError(f"{path}: no examples; expected lines like '1 3:0.5 7:2'")
     matrix = _matrix(values, indices, indptr, width)
-    return Dataset(X=matrix, y=labels if ends is None else _label_sets(labels, ends), groups=groups)
+    return Dataset(X=matrix, y=labels if ends is None else label_sets(labels, ends), groups=groups)
 
 
 def _feature_count(n_features: int | None) -> int | None:
@@ -146,12 +147,6 @@ def _matrix(
     matrix = csr_array((values, indices, indptr), shape=(len(indptr) - 1, n_features), copy=False)
     matrix.has_canonical_format = True  # the parser saw to it; this saves a search later
     return matrix
-
-
-def _label_sets(labels: NDArray[np.float64], ends: NDArray[np.int64]) -> list[tuple[float, ...]]:
-    flat: list[float] = labels.tolist()
-    stops: list[int] = ends.tolist()
-    return [tuple(flat[start:stop]) for start, stop in zip([0, *stops[:-1]], stops)]
 
 
 def write_svmlight(
@@ -228,7 +223,9 @@ def _heads(path: PathLike, y: Any, groups: Any, matrix: csr_array[Any]) -> list[
     """The labels and the qid of each line."""
     n_rows = matrix.shape[0]
     if not isinstance(y, Iterable) or (isinstance(y, np.ndarray) and y.ndim != 1):
-        raise DataError(f"{path}: y is neither a list nor an array of one dimension; expected one per row of X")
+        raise DataError(
+            f"{path}: y is neither a list nor an array of one dimension; expected one per row of X"
+        )
     heads = [_labels(path, label) for label in (y.tolist() if isinstance(y, np.ndarray) else y)]
     if len(heads) != n_rows:
         raise DataError(f"{path}: y has length {len(heads)}, but X has {n_rows} rows")

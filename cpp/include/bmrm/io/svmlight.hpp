@@ -220,7 +220,7 @@ void count_from_zero(Buffer<Index>& indices, int n_threads) {
 }
 
 template <class Index, class Value>
-void finish(const std::vector<Block>& blocks, const Findings& all, const SvmlightOptions& options,
+void finish(const std::vector<Block>& blocks, const Findings& all, bool moved, const SvmlightOptions& options,
             SvmlightTable<Index, Value>& table) {
   table.has_groups = all.with_group != nowhere;
   table.many_labels = options.labels == Labels::many || all.many_labels;
@@ -231,11 +231,11 @@ void finish(const std::vector<Block>& blocks, const Findings& all, const Svmligh
   table.labels.shrink(all.n_labels);
   table.label_ends.shrink(all.n_rows);
   table.groups.shrink(table.has_groups ? all.n_rows : 0);
-  const bool moved = options.base == Base::automatic && all.saw_zero;
   if (moved) count_from_zero(table.indices, options.n_threads);
-  table.n_features = options.n_features != widest ? options.n_features : all.top + 1 + (moved ? 1 : 0);
+  table.n_features = options.n_features.value_or(all.top + 1 + (moved ? 1 : 0));
 }
 
+// False when the indices or the number of features do not fit Index.
 template <class Index, class Value>
 bool parse_as(std::string_view text, std::vector<Block>& blocks, const Counts& most,
               const SvmlightOptions& options, SvmlightTable<Index, Value>& table) {
@@ -249,7 +249,10 @@ bool parse_as(std::string_view text, std::vector<Block>& blocks, const Counts& m
   const Findings all = gather(blocks);
   const Fault fault = first_fault(all, options.base);
   if (fault) report(text, fault);
-  finish(blocks, all, options, table);
+  const bool moved = options.base == Base::automatic && all.saw_zero;
+  // Written so that it cannot overflow: moved indices are larger by one, and the number of features by two.
+  if (moved && all.top > static_cast<std::int64_t>(std::numeric_limits<Index>::max()) - 2) return false;
+  finish(blocks, all, moved, options, table);
   return true;
 }
 
@@ -265,14 +268,13 @@ SvmlightResult<Value> parse_svmlight(std::string_view text, const SvmlightOption
   std::vector<detail::Block> blocks = detail::split(text, options.block_bytes, tail);
   const detail::Counts most = detail::bound(blocks, options.n_threads);
   constexpr auto narrow = static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max());
-  const auto features = static_cast<std::size_t>(options.n_features);
-  if (most.entries <= narrow && (features <= narrow || options.n_features == widest)) {
+  if (most.entries <= narrow && static_cast<std::size_t>(options.n_features.value_or(0)) <= narrow) {
     SvmlightTable<std::int32_t, Value> table;
     if (detail::parse_as(text, blocks, most, options, table)) return table;
     for (detail::Block& block : blocks) block.found = {};
   }
   SvmlightTable<std::int64_t, Value> table;
-  detail::parse_as(text, blocks, most, options, table);
+  if (!detail::parse_as(text, blocks, most, options, table)) throw std::logic_error("64 bits do not suffice");
   return table;
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -24,7 +25,7 @@ enum class Labels { automatic, one, many };
 struct SvmlightOptions {
   Base base = Base::automatic;
   Labels labels = Labels::automatic;
-  std::int64_t n_features = widest;
+  std::optional<std::int64_t> n_features;  // by default what the largest index asks for
   int n_threads = 1;
   std::size_t block_bytes = std::size_t{1} << 20;
 };
@@ -96,9 +97,10 @@ class BlockParser {
     // Indices are stored as if they started at one until the whole file has been seen.
     shift_ = options.base == Base::zero ? 0 : 1;
     before_ = options.base == Base::automatic ? -2 : -1;
-    limit_ = options.n_features - (options.base == Base::automatic ? 1 : 0);
-    // Two below the maximum: shifting back by one, and the number of features, must fit as well.
-    narrow_ = static_cast<std::int64_t>(std::numeric_limits<Index>::max()) - 2;
+    n_features_ = options.n_features.value_or(widest);
+    limit_ = n_features_ - (options.base == Base::automatic ? 1 : 0);
+    // The number of features must fit as well, and it is larger by one.
+    narrow_ = static_cast<std::int64_t>(std::numeric_limits<Index>::max()) - 1;
     if (sizeof(Index) < sizeof(std::int64_t)) limit_ = std::min(limit_, narrow_ + 1);
   }
 
@@ -196,7 +198,7 @@ class BlockParser {
   bool odd_key(const char* p, const Whole& key, std::int64_t previous) {
     if (key.end == p || *key.end != ':') return bad_key(p, key);
     const auto stored = static_cast<std::int64_t>(key.value - shift_);
-    const bool is_last = key.fits && stored > previous && stored + 1 == options_.n_features;
+    const bool is_last = key.fits && stored > previous && stored + 1 == n_features_;
     if (is_last && found_.at_limit) return true;  // frequent where the last feature is
     const std::string name = "index " + std::string(p, std::min<std::ptrdiff_t>(key.end - p, 40));
     if (!key.fits) return fail(p, name + " is too large; expected at most 2^63 - 1") != nullptr;
@@ -212,13 +214,12 @@ class BlockParser {
       found_.too_wide = true;
       return false;
     }
-    const std::string limit = " is out of range for n_features=" + std::to_string(options_.n_features);
-    if (stored >= options_.n_features) {
+    const std::string limit = " is out of range for n_features=" + std::to_string(n_features_);
+    if (stored >= n_features_) {
       return fail(p, name + limit + "; expected at most " + std::to_string(last_index())) != nullptr;
     }
     if (!found_.at_limit) {
-      found_.at_limit = {offset(p), name + limit + "; expected at most " +
-                                        std::to_string(options_.n_features - 1) +
+      found_.at_limit = {offset(p), name + limit + "; expected at most " + std::to_string(n_features_ - 1) +
                                         ", for this file counts from 0: it has an index 0"};
     }
     return true;
@@ -271,7 +272,7 @@ class BlockParser {
     return "";
   }
 
-  std::int64_t last_index() const { return options_.n_features - (shift_ == 0 ? 1 : 0); }
+  std::int64_t last_index() const { return n_features_ - (shift_ == 0 ? 1 : 0); }
 
   std::size_t offset(const char* p) const { return origin_ + static_cast<std::size_t>(p - begin_); }
 
@@ -288,7 +289,8 @@ class BlockParser {
   std::uint64_t shift_;  // unsigned, so that a number beyond all limits wraps
   std::int64_t before_;  // smaller than every index a line may start with
   std::int64_t limit_;   // indices from here on need a second look
-  std::int64_t narrow_;
+  std::int64_t narrow_;  // the largest index that Index holds
+  std::int64_t n_features_;
   Findings found_;
 };
 
