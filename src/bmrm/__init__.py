@@ -1,1 +1,7 @@
 """bmrm."""
+
+from __future__ import annotations
+
+from bmrm.data.files import read, write
+
+__all__ = ["read", "write"]

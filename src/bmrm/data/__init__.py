@@ -1,1 +1,14 @@
-"""Data."""
+"""Data: files and arrays come in, a `Dataset` or a `Design` goes out; written files are complete or not there.
+
+`read` and `write` choose the format by the file's name; `Design` is the matrix as the risks see it. Nothing here
+may know losses, regularizers or solvers: a file means the same whatever is done with it.
+"""
+
+from __future__ import annotations
+
+from bmrm.data.dataset import Dataset
+from bmrm.data.files import read, write
+from bmrm.data.matrix import Design
+from bmrm.data.svmlight import read_svmlight, write_svmlight
+
+__all__ = ["Dataset", "Design", "read", "read_svmlight", "write", "write_svmlight"]
