@@ -124,14 +124,20 @@ class L2Master:
         for k in range(len(bundle)):
             self._add(bundle, k)
         alpha = on_simplex(bundle.multipliers)
-        self._qp.set_start(with_slacks(alpha, bundle.combine(alpha)[self.free]))
+        slopes = np.array([self._without_noise(bundle, a) for a in bundle.normals[:, self.free]])
+        self._qp.set_start(with_slacks(alpha, alpha @ slopes))
+
+    def _without_noise(self, bundle: Bundle, slopes: Array) -> Array:
+        """Return the slopes in the free directions, 0 where only rounding is left; the bound counts that in."""
+        scale = np.abs(bundle.normals[:, self.free]).max(axis=0, initial=0.0)
+        return np.where(np.abs(slopes) <= 1e-13 * scale, 0.0, slopes)
 
     def _add(self, bundle: Bundle, k: int) -> None:
         assert self._qp is not None
         a = bundle.normals[k]
         products = np.empty(k + 1)
         _core.dense(bundle.normals[: k + 1]).dot(a * self._penalized_inverse, products, bundle.n_threads)
-        column = np.concatenate([[1.0], a[self.free]])
+        column = np.concatenate([[1.0], self._without_noise(bundle, a[self.free])])
         self._qp.add(np.concatenate([np.zeros(2 * self.free.size), products]), column)
         self._ids = np.append(self._ids, bundle.ids[k])
         self._norms = np.append(self._norms, np.sqrt(max(products[k], 0.0)))

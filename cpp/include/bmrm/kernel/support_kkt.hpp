@@ -137,15 +137,17 @@ class SupportKkt {
 
   // Row by row the smallest curvature in view: a larger rho would drown the small entries of H, a smaller one
   // leave M close to singular where only variables of large curvature meet a row. Variables of no curvature
-  // set no measure.
+  // or with a coefficient that is small for its row set no measure.
   std::vector<double> wanted_rho(const QpMatrices& data) const {
-    constexpr double kRange = 1e-8;
+    constexpr double kRange = 1e-8, kCounts = 1e-3;
     std::vector<double> rho(data.q, 1.0);
     for (std::size_t i = 0; i < data.q; ++i) {
+      double largest = 0.0;
+      for (const std::size_t j : S_) largest = std::max(largest, std::abs(data.column(j)[i]));
       double least = std::numeric_limits<double>::infinity(), most = 0.0;
       for (const std::size_t j : S_) {
         const double coefficient = data.column(j)[i], h = data.H.diagonal(j);
-        if (coefficient == 0.0 || !(h > 0.0)) continue;
+        if (std::abs(coefficient) <= kCounts * largest || !(h > 0.0)) continue;
         const double ratio = h / (coefficient * coefficient);
         least = std::min(least, ratio);
         most = std::max(most, ratio);
