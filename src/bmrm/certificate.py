@@ -1,0 +1,81 @@
+"""Certificate and Status: what was proved, and why the work stopped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+ATOL = 1e-12
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Two numbers that enclose min J: lower <= min J <= upper = J(w).
+
+    Attributes
+    ----------
+    upper : float
+        J(w), evaluated.
+    lower : float
+        A proven lower bound of min J over all w; -inf if none was found.
+    gap : float
+        How far from optimal w can be at most.
+    source : str
+        What the bound comes from.
+
+    Examples
+    --------
+    >>> import bmrm
+    >>> certificate = bmrm.Certificate(upper=1.0, lower=0.99, gap=0.01, source="bundle")
+    >>> certificate.relative_gap
+    0.01
+    >>> print(certificate)
+    objective 1, at most 1% above the optimum
+    """
+
+    upper: float
+    lower: float
+    gap: float
+    source: str
+
+    @classmethod
+    def of(cls, upper: float, lower: float, source: str) -> Certificate:
+        """Make a certificate from its two ends; rounding may not turn the gap negative."""
+        gap = upper - lower
+        return cls(upper, min(lower, upper), max(gap, 0.0) if np.isfinite(gap) else np.inf, source)
+
+    @property
+    def relative_gap(self) -> float:
+        """gap / max(abs(upper), tiny)."""
+        return self.gap / max(abs(self.upper), np.finfo(np.float64).tiny)
+
+    def closes(self, tol: float) -> bool:
+        """Return whether the gap is at most tol, relative to the larger of both ends (plus 1e-12)."""
+        if not np.isfinite(self.gap):
+            return False
+        return self.gap <= tol * max(abs(self.upper), abs(self.lower)) + ATOL
+
+    def __str__(self) -> str:
+        if not np.isfinite(self.lower):
+            return f"objective {self.upper:.6g}, no bound of the optimum known yet"
+        return f"objective {self.upper:.6g}, at most {100.0 * self.relative_gap:.2g}% above the optimum"
+
+
+class Status(Enum):
+    """Why a run ended. Only CONVERGED says that the gap is closed; ``advice`` says what to try otherwise."""
+
+    CONVERGED = "the gap is closed: the objective is within the tolerance of the optimum, which is proved"
+    ITERATION_LIMIT = "stopped at max_iter: raise it, or continue with start=result"
+    TIME_LIMIT = "stopped at max_seconds: raise it, or continue with start=result"
+    STOPPED = "stopped by the callback: continue with start=result"
+    INTERRUPTED = "interrupted from the keyboard: continue with start=result"
+    STALLED = "no further progress in floating point: the tolerance asks for more digits than the data carry, or another solver is needed (solver='ls_bmrm')"  # noqa: E501
+    NON_FINITE = "the objective is not finite at the start: begin elsewhere or rescale the data"
+    UNBOUNDED = "the objective has no lower bound: add a regularizer or raise lam"
+
+    @property
+    def advice(self) -> str:
+        """The sentence that goes with the status."""
+        return self.value

@@ -1,0 +1,357 @@
+"""The driver: runs a solver until the gap is closed or something else ends the run, and says which."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bmrm.bundle.planes import Bundle
+from bmrm.certificate import Certificate, Status
+from bmrm.problem import Problem, missing
+from bmrm.regularizers import Regularizer
+from bmrm.regularizers.base import Separable
+from bmrm.risks.base import Array, Risk
+from bmrm.solvers import Solver, Start, Step
+from bmrm.solvers import get as get_solver
+
+_PATIENCE = 200  # steps without progress of either bound
+
+
+@dataclass(frozen=True)
+class Record:
+    """One line of the history."""
+
+    iteration: int
+    seconds: float
+    passes: float
+    upper: float
+    lower: float
+
+    @property
+    def gap(self) -> float:
+        """upper - lower."""
+        return self.upper - self.lower
+
+
+Monitor = Callable[[Record], Any]
+
+
+@dataclass(frozen=True)
+class State:
+    """What a later run can start from: the risk whose planes these are, and the planes."""
+
+    risk: Risk
+    bundle: Bundle | None
+
+
+@dataclass(frozen=True)
+class Result:
+    """The answer and its proof.
+
+    Attributes
+    ----------
+    w : array
+        The best point found.
+    certificate : Certificate
+        J(w) and a proven lower bound of min J.
+    status : Status
+        Why the run ended; ``status.advice`` is a sentence.
+    iterations : int
+    passes : float
+        Passes over the data; X w and X' g together are one.
+    seconds : float
+    history : tuple of Record
+        One record for each iteration.
+    solver : str
+    state : State
+        For ``start=result``.
+
+    Examples
+    --------
+    >>> import bmrm
+    >>> risk = bmrm.LinearRisk([[1.0], [-1.0]], [1, -1], bmrm.losses.Hinge())
+    >>> result = bmrm.solve(bmrm.Problem(risk, "l2", lam=0.5))
+    >>> result.converged, round(result.certificate.upper, 6)
+    (True, 0.25)
+    """
+
+    w: Array
+    certificate: Certificate
+    status: Status
+    iterations: int
+    passes: float
+    seconds: float
+    history: tuple[Record, ...]
+    solver: str
+    state: State = field(repr=False)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the gap is closed."""
+        return self.status is Status.CONVERGED
+
+    def __str__(self) -> str:
+        return (
+            f"{self.certificate} ({self.status.name.lower()} after {self.iterations} iterations, "
+            f"{self.passes:g} passes, {self.seconds:.3g} s, solver '{self.solver}')"
+        )
+
+
+def solve(
+    problem: Problem,
+    solver: str | Solver = "auto",
+    *,
+    tol: float = 1e-3,
+    max_iter: int | None = None,
+    max_seconds: float | None = None,
+    start: Result | npt.ArrayLike | None = None,
+    monitor: Monitor | None = None,
+    seed: int = 0,
+) -> Result:
+    """Minimize J(w) = lam Omega(w) + R(w) until the gap is proved to be closed.
+
+    Parameters
+    ----------
+    problem : Problem
+    solver : str or Solver
+        A name of ``bmrm.solvers.SOLVERS``.
+    tol : float
+        Relative gap: converged means upper - lower <= tol * max(abs(upper), abs(lower)) + 1e-12.
+    max_iter, max_seconds : number, optional
+        Limits; reaching one gives the best w so far with its certificate.
+    start : Result or array, optional
+        A result of the same risk brings its planes along, for any lam and regularizer.
+    monitor : callable, optional
+        Called with a `Record` after each iteration; a true return value stops the run.
+    seed : int
+        For solvers that draw random numbers.
+
+    Returns
+    -------
+    Result
+        Ctrl-C ends the run early with ``Status.INTERRUPTED`` and the best w so far.
+
+    Raises
+    ------
+    ValueError
+        Before the first pass over the data, if the solver does not fit the problem or a value is out of range.
+
+    Examples
+    --------
+    >>> import bmrm
+    >>> risk = bmrm.LinearRisk([[1.0], [-1.0]], [1, -1], bmrm.losses.Hinge())
+    >>> print(bmrm.solve(bmrm.Problem(risk, "l2", lam=0.5), tol=1e-6).status.name)
+    CONVERGED
+    """
+    chosen = get_solver(solver)
+    _check_limits(tol, max_iter, max_seconds, seed)
+    absent = missing(chosen, problem)
+    if absent:
+        raise ValueError(f"solver '{chosen.name}' does not fit this problem: it {' and '.join(absent)}")
+    run = _Run(problem, chosen, tol, max_iter, max_seconds, monitor)
+    return run.to_the_end(_start_for(problem, start))
+
+
+class _Run:
+    """The state of one call of solve."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        solver: Solver,
+        tol: float,
+        max_iter: int | None,
+        max_seconds: float | None,
+        monitor: Monitor | None,
+    ) -> None:
+        self.problem, self.solver, self.tol, self.monitor = problem, solver, tol, monitor
+        self.max_iter = np.inf if max_iter is None else max_iter
+        self.max_seconds = np.inf if max_seconds is None else max_seconds
+        self.products, self.began = problem.risk.products, time.perf_counter()
+        self.upper, self.lower, self.idle = np.inf, -np.inf, 0
+        self.history: list[Record] = []
+        self.last: Step | None = None
+
+    def to_the_end(self, start: Start) -> Result:
+        steps = self.solver.steps(self.problem, start)
+        try:
+            status = self._follow(steps)
+        except KeyboardInterrupt:
+            status = Status.INTERRUPTED
+        return self._result(start, status)
+
+    def _follow(self, steps: Iterator[Step]) -> Status:
+        for step in steps:
+            record = self._note(step)
+            if not np.isfinite(step.upper):
+                return Status.NON_FINITE
+            if self._certificate().closes(self.tol) and self._confirmed(step):
+                return Status.CONVERGED
+            if self.monitor is not None and self.monitor(record):
+                return Status.STOPPED
+            if len(self.history) >= self.max_iter:
+                return Status.ITERATION_LIMIT
+            if record.seconds >= self.max_seconds:
+                return Status.TIME_LIMIT
+            if self.idle >= _PATIENCE:
+                return Status.STALLED
+        return Status.STALLED
+
+    def _note(self, step: Step) -> Record:
+        scale = 1e-15 * max(1.0, abs(step.upper))
+        progress = step.upper < self.upper - scale or step.lower > self.lower + scale
+        self.idle = 0 if progress else self.idle + 1
+        self.upper, self.lower = min(self.upper, step.upper), max(self.lower, step.lower)
+        self.last = step
+        record = Record(len(self.history) + 1, self._seconds(), self._passes(), self.upper, self.lower)
+        self.history.append(record)
+        return record
+
+    def _confirmed(self, step: Step) -> bool:
+        """Whether the gap is still closed with the objective computed anew."""
+        if not step.exact:
+            self.upper = self.problem.objective(step.w)
+        return self._certificate().closes(self.tol)
+
+    def _certificate(self) -> Certificate:
+        return Certificate.of(self.upper, self.lower, self.solver.name)
+
+    def _seconds(self) -> float:
+        return time.perf_counter() - self.began
+
+    def _passes(self) -> float:
+        return (self.problem.risk.products - self.products) / 2.0
+
+    def _result(self, start: Start, status: Status) -> Result:
+        w = start.w if self.last is None else self.last.w
+        if status is not Status.CONVERGED:
+            self.upper = self.problem.objective(w)
+        bundle = None if self.last is None else self.last.bundle
+        return Result(
+            w=w.copy(),
+            certificate=self._certificate(),
+            status=status,
+            iterations=len(self.history),
+            passes=self._passes(),
+            seconds=self._seconds(),
+            history=tuple(self.history),
+            solver=self.solver.name,
+            state=State(self.problem.risk, bundle),
+        )
+
+
+def path(
+    risk: Any,
+    regularizer: Regularizer | str,
+    lams: Sequence[float],
+    solver: str | Solver = "auto",
+    **options: Any,
+) -> list[Result]:
+    """Solve for many lam with one bundle: each run starts from the last one's planes and point.
+
+    Parameters
+    ----------
+    risk : Risk, or any object with ``dim`` and ``evaluate(w)``
+    regularizer : Regularizer or str
+    lams : sequence of float
+        Solved in the order given; from large to small is the fast one.
+    solver : str or Solver
+    **options
+        Passed to `solve`.
+
+    Returns
+    -------
+    list of Result
+        One for each lam, each with its certificate. Ends early if a run was interrupted or stopped.
+
+    Examples
+    --------
+    >>> import bmrm
+    >>> risk = bmrm.LinearRisk([[1.0], [-1.0]], [1, -1], bmrm.losses.Hinge())
+    >>> [round(r.certificate.upper, 4) for r in bmrm.path(risk, "l2", [1.0, 0.5], tol=1e-6)]
+    [0.5, 0.25]
+    """
+    results: list[Result] = []
+    problem: Problem | None = None
+    for lam in lams:
+        problem = Problem(risk, regularizer, lam) if problem is None else problem.with_lam(lam)
+        results.append(solve(problem, solver, start=results[-1] if results else None, **options))
+        if results[-1].status in (Status.INTERRUPTED, Status.STOPPED):
+            break
+    return results
+
+
+def certify(
+    problem: Problem,
+    w: npt.ArrayLike,
+    *,
+    tol: float = 1e-3,
+    max_iter: int = 500,
+    max_seconds: float | None = None,
+) -> Certificate:
+    """Return a certificate for any w from anywhere, for example from another library.
+
+    The bound is improved by a bundle method, started at w, until it lies within tol of min J; so the gap tells
+    how far w really is from optimal, and not only how good a first bound happens to be.
+
+    Parameters
+    ----------
+    problem : Problem
+    w : array-like
+    tol : float
+        How close to min J the lower bound shall come.
+    max_iter, max_seconds : number, optional
+        Limits; the bound is valid whenever it stops.
+
+    Examples
+    --------
+    >>> import bmrm
+    >>> risk = bmrm.LinearRisk([[1.0], [-1.0]], [1, -1], bmrm.losses.Hinge())
+    >>> certificate = bmrm.certify(bmrm.Problem(risk, "l2", lam=0.5), [0.0])
+    >>> round(certificate.upper, 3), round(certificate.lower, 3)
+    (1.0, 0.25)
+    """
+    point = _as_point(problem, w)
+    upper = problem.objective(point)
+    start = point if np.isfinite(upper) else None
+    result = solve(problem, "auto", tol=tol, max_iter=max_iter, max_seconds=max_seconds, start=start)
+    return Certificate.of(upper, result.certificate.lower, result.solver)
+
+
+def _start_for(problem: Problem, start: Result | npt.ArrayLike | None) -> Start:
+    if start is None:
+        return Start(_clipped(problem, np.zeros(problem.risk.dim)))
+    if isinstance(start, Result):
+        same = start.state.risk is problem.risk
+        return Start(_as_point(problem, start.w), start.state.bundle if same else None)
+    return Start(_as_point(problem, start))
+
+
+def _as_point(problem: Problem, w: npt.ArrayLike) -> Array:
+    point = np.array(w, dtype=np.float64)
+    if point.shape != (problem.risk.dim,):
+        raise ValueError(f"the start has shape {point.shape}, expected ({problem.risk.dim},)")
+    if not np.isfinite(point).all():
+        raise ValueError("the start has values that are not finite")
+    return point
+
+
+def _clipped(problem: Problem, w: Array) -> Array:
+    regularizer = problem.regularizer
+    return regularizer.clip(w) if isinstance(regularizer, Separable) else w
+
+
+def _check_limits(tol: float, max_iter: int | None, max_seconds: float | None, seed: int) -> None:
+    if not (np.isfinite(tol) and tol >= 0.0):
+        raise ValueError(f"tol must be a number of at least 0, got {tol!r}")
+    if max_iter is not None and max_iter < 1:
+        raise ValueError(f"max_iter must be at least 1, got {max_iter!r}")
+    if max_seconds is not None and not max_seconds > 0.0:
+        raise ValueError(f"max_seconds must be above 0, got {max_seconds!r}")
+    if seed < 0:
+        raise ValueError(f"seed must be at least 0, got {seed!r}")

@@ -1,0 +1,136 @@
+"""L-BFGS with a duality gap built from its own planes."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from bmrm import linesearch
+from bmrm._traits import Trait
+from bmrm.bundle.master import master_for
+from bmrm.bundle.planes import Bundle
+from bmrm.problem import Problem
+from bmrm.risks.base import Array, Point
+from bmrm.solvers.base import Solver, Start, Step
+
+_REFRESH = 20
+
+
+class Memory:
+    """The last pairs (s, y) of steps and gradient changes, and the two-loop recursion over them.
+
+    Parameters
+    ----------
+    size : int
+        How many pairs are kept.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._pairs: deque[tuple[Array, Array, float]] = deque(maxlen=size)
+
+    def __len__(self) -> int:
+        return len(self._pairs)
+
+    def push(self, s: Array, y: Array) -> None:
+        """Keep a pair, if its curvature is safely positive."""
+        sy = float(s @ y)
+        if sy > 1e-12 * float(np.sqrt((s @ s) * (y @ y))):
+            self._pairs.append((s, y, 1.0 / sy))
+
+    def clear(self) -> None:
+        """Forget all pairs."""
+        self._pairs.clear()
+
+    def apply(self, g: Array) -> Array:
+        """Return the inverse Hessian's approximation times g."""
+        q, alphas = g.copy(), []
+        for s, y, rho in reversed(self._pairs):
+            alpha = rho * float(s @ q)
+            q -= alpha * y
+            alphas.append(alpha)
+        if self._pairs:
+            s, y, rho = self._pairs[-1]
+            q *= 1.0 / (rho * float(y @ y))
+        for (s, y, rho), alpha in zip(self._pairs, reversed(alphas)):
+            q += (alpha - rho * float(y @ q)) * s
+        return q
+
+
+@dataclass(frozen=True)
+class LBFGS(Solver, name="lbfgs"):
+    """Limited-memory BFGS for smooth risks, stopped by a duality gap (T07 section 4.2).
+
+    repeat
+        d = -(two-loop recursion) gradient of J
+        w = argmin of J along w + t d                     exact, from cached scores
+        lower = the best bound from the last planes        T07 Lemma 5 uses only the newest one
+
+    One product X d and one product X' g for each iteration.
+
+    Parameters
+    ----------
+    memory : int
+        Number of pairs kept.
+    planes : int
+        Number of planes kept for the bound.
+
+    Examples
+    --------
+    >>> import bmrm
+    >>> risk = bmrm.LinearRisk([[1.0], [-1.0]], [1, -1], bmrm.losses.Logistic())
+    >>> bmrm.solve(bmrm.Problem(risk, "l2", lam=0.5), "lbfgs").converged
+    True
+
+    References
+    ----------
+    T07 section 4.2 and Lemma 5.
+    """
+
+    memory: int = 10
+    planes: int = 12
+
+    needs = frozenset({Trait.SMOOTH_RISK, Trait.SMOOTH_REGULARIZER})
+    refuses = frozenset({Trait.BOUNDS, Trait.UNBOUNDED_RISK})
+
+    def steps(self, problem: Problem, start: Start) -> Iterator[Step]:
+        """Yield one step for each line search; end when a gradient step makes no progress."""
+        risk, regularizer, lam = problem.risk, problem.regularizer, problem.lam
+        bundle = Bundle(risk.dim, risk.floor, self.planes, n_threads=risk.n_threads)
+        master, memory = master_for(regularizer), Memory(self.memory)
+        point = risk.at(start.w)
+        upper, gradient = _objective(problem, point)
+        iteration = 0
+        while True:
+            bundle.add(point.w, point.value, point.subgradient)
+            lower = master.solve(bundle, lam, upper).lower
+            yield Step(point.w, upper, lower, bundle, exact=iteration % _REFRESH == 0)
+            iteration += 1
+            if iteration % _REFRESH == 0:
+                point = risk.at(point.w)
+                upper, gradient = _objective(problem, point)
+            moved = _descend(problem, point, upper, -memory.apply(gradient))
+            if moved is None and len(memory):
+                memory.clear()
+                moved = _descend(problem, point, upper, -gradient)
+            if moved is None:
+                return
+            new_upper, new_gradient = _objective(problem, moved)
+            memory.push(moved.w - point.w, new_gradient - gradient)
+            point, upper, gradient = moved, new_upper, new_gradient
+
+
+def _objective(problem: Problem, point: Point) -> tuple[float, Array]:
+    regularizer, lam = problem.regularizer, problem.lam
+    gradient = lam * regularizer.subgradient(point.w) + point.subgradient
+    return lam * regularizer.value(point.w) + point.value, gradient
+
+
+def _descend(problem: Problem, point: Point, upper: float, direction: Array) -> Point | None:
+    """Return the minimum along the direction, or None if J does not fall."""
+    line = point.toward(point.w + direction)
+    moved = line.at(linesearch.minimize(problem, line))
+    objective = problem.lam * problem.regularizer.value(moved.w) + moved.value
+    return moved if objective < upper else None

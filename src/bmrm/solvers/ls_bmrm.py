@@ -1,0 +1,79 @@
+"""The bundle method with an exact search along the line to the master's solution (OCAS)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from bmrm import linesearch
+from bmrm.bundle.master import master_for
+from bmrm.problem import Problem
+from bmrm.solvers.base import Solver, Start, Step, bundle_for
+
+_REFRESH = 50
+
+
+@dataclass(frozen=True)
+class LsBMRM(Solver, name="ls_bmrm"):
+    """Cutting planes around the best point so far, found by exact line search (OCAS for the hinge).
+
+    repeat
+        w_t = argmin of the master
+        w_b = argmin of J on the line from w_b to w_t              never worse than before
+        cut at w_c = (1 - mu) w_b + mu w_t
+
+    One product X w and one product X' g for each iteration: w_b, w_t and w_c lie on one line, whose scores are
+    combined. Fewer iterations than `bmrm`, above all for small lam.
+
+    Parameters
+    ----------
+    mu : float
+        Where between the best point and the master's solution the next plane touches.
+    max_cuts : int, optional
+        The most planes kept; by default what fits into 1 GiB.
+
+    Examples
+    --------
+    >>> import bmrm
+    >>> risk = bmrm.LinearRisk([[1.0], [-1.0]], [1, -1], bmrm.losses.Hinge())
+    >>> bmrm.solve(bmrm.Problem(risk, "l2", lam=0.5), "ls_bmrm").converged
+    True
+
+    References
+    ----------
+    M09 (OCAS), Y10 section 8.5.
+    """
+
+    mu: float = 0.1
+    max_cuts: int | None = None
+
+    def steps(self, problem: Problem, start: Start) -> Iterator[Step]:
+        """Yield one step for each plane."""
+        regularizer, lam = problem.regularizer, problem.lam
+        bundle, master = bundle_for(problem, start, self.max_cuts), master_for(regularizer)
+        best = problem.risk.at(start.w)
+        upper = lam * regularizer.value(best.w) + best.value
+        cut, t, iteration = best, 1.0, 0
+        while True:
+            bundle.add(cut.w, cut.value, cut.subgradient)
+            solution = master.solve(bundle, lam, upper)
+            yield Step(best.w, upper, solution.lower, bundle, exact=iteration % _REFRESH == 0)
+            iteration += 1
+            if iteration % _REFRESH == 0:  # scores combined many times have lost some digits
+                best = problem.risk.at(best.w)
+                upper = lam * regularizer.value(best.w) + best.value
+            line = best.toward(solution.w)
+            t = linesearch.minimize(problem, line, guess=float(np.clip(t, 1e-3, 1.0)))
+            candidate = line.at(t)
+            objective = lam * regularizer.value(candidate.w) + candidate.value
+            if objective < upper:
+                best, upper = candidate, objective
+            else:
+                t = 0.0
+            beyond = self.mu * (1.0 - t)
+            cut = line.at(t + beyond)
+            while not (np.isfinite(cut.value) and cut.value <= 1e6 * (1.0 + abs(upper))):
+                beyond *= 0.5
+                cut = line.at(t + beyond)

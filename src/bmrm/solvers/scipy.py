@@ -1,0 +1,75 @@
+"""An off-the-shelf optimizer behind the same interface: scipy's L-BFGS-B."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from bmrm._traits import Trait
+from bmrm.bundle.master import master_for
+from bmrm.bundle.planes import Bundle
+from bmrm.problem import Problem
+from bmrm.risks.base import Array
+from bmrm.solvers.base import Solver, Start, Step
+
+
+@dataclass(frozen=True)
+class SciPy(Solver, name="scipy"):
+    """scipy.optimize.minimize(method="L-BFGS-B") with a duality gap from the planes it pays for (T07 section 4.2).
+
+    The optimizer runs for a number of its own iterations at a time; every evaluation contributes a plane. Shows
+    that any optimizer of values and gradients plugs in. It forgets its memory between two steps and is therefore
+    not resumable; `lbfgs` is the solver to prefer.
+
+    Parameters
+    ----------
+    inner : int
+        Iterations of the optimizer for each step.
+    planes : int
+        Number of planes kept for the bound.
+
+    Examples
+    --------
+    >>> import bmrm
+    >>> risk = bmrm.LinearRisk([[1.0], [-1.0]], [1, -1], bmrm.losses.Logistic())
+    >>> bmrm.solve(bmrm.Problem(risk, "l2", lam=0.5), "scipy").converged
+    True
+    """
+
+    inner: int = 10
+    planes: int = 30
+
+    needs = frozenset({Trait.SMOOTH_RISK, Trait.SMOOTH_REGULARIZER})
+    refuses = frozenset({Trait.BOUNDS, Trait.UNBOUNDED_RISK})
+    resumable = False
+
+    def steps(self, problem: Problem, start: Start) -> Iterator[Step]:
+        """Yield one step for each call of the optimizer; end when it makes no progress."""
+        from scipy.optimize import minimize
+
+        risk, regularizer, lam = problem.risk, problem.regularizer, problem.lam
+        bundle = Bundle(risk.dim, risk.floor, self.planes, n_threads=risk.n_threads)
+        master = master_for(regularizer)
+        best, upper = start.w, np.inf
+
+        def objective(w: Array) -> tuple[float, Array]:
+            nonlocal best, upper
+            value, a = risk.evaluate(w)
+            total = lam * regularizer.value(w) + value
+            if np.isfinite(total):
+                bundle.add(w, value, a)
+                if len(bundle) >= bundle.max_cuts:
+                    master.solve(bundle, lam, min(upper, total))
+            if total < upper:
+                best, upper = w.copy(), total
+            return total, lam * regularizer.subgradient(w) + a
+
+        while True:
+            before = upper
+            options = {"maxiter": self.inner, "ftol": 0.0, "gtol": 0.0, "maxls": 40}
+            minimize(objective, best, jac=True, method="L-BFGS-B", options=options)
+            yield Step(best, upper, master.solve(bundle, lam, upper).lower, bundle)
+            if not upper < before:
+                return
