@@ -1,0 +1,71 @@
+# Everything runs in a virtual environment of its own, made on first use.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+CORE   := CMakeLists.txt pyproject.toml $(wildcard cpp/*/*.hpp cpp/*/*.cpp cpp/*/*/*.hpp cpp/*/*/*/*.hpp)
+CPP    := $(wildcard cpp/*/*.hpp cpp/*/*.cpp cpp/*/*/*.hpp cpp/*/*/*/*.hpp tests/cpp/*.cpp)
+
+.PHONY: demo test test-all lint format stub bench docs sanitize clean
+
+demo: $(VENV)/.installed
+	$(BIN)/bmrm demo --output demo-output
+
+test: $(VENV)/.installed
+	$(BIN)/python -m pytest -m "not slow"
+
+test-all: $(VENV)/.installed sanitize
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.linters
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/clang-format --dry-run --Werror $(CPP)
+	$(BIN)/python -m nanobind.stubgen -q -m bmrm._core -o build/_core.pyi
+	diff -u src/bmrm/_core.pyi build/_core.pyi || { echo "src/bmrm/_core.pyi is out of date: run 'make stub'"; exit 1; }
+
+format: $(VENV)/.linters
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(CPP)
+
+stub: $(VENV)/.linters
+	$(BIN)/python -m nanobind.stubgen -q -m bmrm._core -o src/bmrm/_core.pyi
+
+bench: $(VENV)/.bench
+	$(BIN)/python benchmarks/run.py
+
+docs: $(VENV)/.docs
+	$(BIN)/sphinx-build -W -b html docs docs/_build
+
+# The kernels alone, under the address and undefined-behavior sanitizers.
+sanitize: $(VENV)/.installed
+	$(BIN)/cmake -S . -B build/sanitize -G Ninja -DBMRM_KERNEL_TESTS=ON -DCMAKE_BUILD_TYPE=Debug \
+	  -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja
+	$(BIN)/cmake --build build/sanitize
+	$(BIN)/ctest --test-dir build/sanitize --output-on-failure
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --upgrade "pip>=24"
+
+$(VENV)/.installed: $(CORE) | $(BIN)/python
+	$(BIN)/python -m pip install -q "scikit-build-core>=0.11" "nanobind>=2.4" "cmake>=3.24" ninja
+	$(BIN)/python -m pip install -q --no-build-isolation -e ".[test]"
+	touch $@
+
+$(VENV)/.linters: $(VENV)/.installed
+	$(BIN)/python -m pip install -q --no-build-isolation -e ".[lint]"
+	touch $@
+
+$(VENV)/.bench: $(VENV)/.installed
+	$(BIN)/python -m pip install -q --no-build-isolation -e ".[bench]"
+	touch $@
+
+$(VENV)/.docs: $(VENV)/.installed
+	$(BIN)/python -m pip install -q --no-build-isolation -e ".[docs]"
+	touch $@
+
+clean:
+	rm -rf build dist demo-output docs/_build
