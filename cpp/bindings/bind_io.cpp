@@ -53,9 +53,8 @@ Choice choose(const nb::object& option, Choice automatic, Choice yes, Choice no)
   return nb::cast<bool>(option) ? yes : no;
 }
 
-nb::tuple parse_svmlight(const In<std::uint8_t>& text, const nb::object& zero_based,
-                         const nb::object& multilabel, const nb::object& n_features, bool single,
-                         int n_threads, std::size_t block_bytes) {
+nb::tuple parse_svmlight(const In<std::uint8_t>& text, const nb::object& zero_based, const nb::object& multilabel,
+                         const nb::object& n_features, bool single, int n_threads, std::size_t block_bytes) {
   io::SvmlightOptions options;
   options.base = choose(zero_based, io::Base::automatic, io::Base::zero, io::Base::one);
   options.labels = choose(multilabel, io::Labels::automatic, io::Labels::many, io::Labels::one);
@@ -69,8 +68,8 @@ nb::tuple parse_svmlight(const In<std::uint8_t>& text, const nb::object& zero_ba
 }  // namespace
 
 void bind_io(nb::module_& m) {
-  m.def("parse_svmlight", &parse_svmlight, nb::arg("text"), nb::arg("zero_based").none(),
-        nb::arg("multilabel").none(), nb::arg("n_features").none(), nb::arg("single"), nb::arg("n_threads"),
+  m.def("parse_svmlight", &parse_svmlight, nb::arg("text"), nb::arg("zero_based").none(), nb::arg("multilabel").none(),
+        nb::arg("n_features").none(), nb::arg("single"), nb::arg("n_threads"),
         nb::arg("block_bytes") = std::size_t{1} << 20,
         nb::sig("def parse_svmlight(text: numpy.typing.NDArray[numpy.uint8], zero_based: bool | None, "
                 "multilabel: bool | None, n_features: int | None, single: bool, n_threads: int, "

@@ -36,8 +36,8 @@ std::tuple<double, double, double> evaluate_line(const HeldLine& line, double t,
   return {v.value, v.left, v.right};
 }
 
-std::tuple<double, double, int, bool> minimize(const std::vector<HeldLine*>& lines, double p, double q,
-                                               double guess, int n_threads) {
+std::tuple<double, double, int, bool> minimize(const std::vector<HeldLine*>& lines, double p, double q, double guess,
+                                               int n_threads) {
   require(guess > 0.0, "guess must be positive");
   std::vector<LineTerm*> terms;
   for (HeldLine* line : lines) terms.push_back(line->term.get());
@@ -56,8 +56,8 @@ std::pair<double, double> evaluate(const AnyScalarLoss& loss, In<double> f, In<d
 }
 
 // slopes_i = weight_i times the end of the subdifferential that is largest in direction g_i
-void extreme(const AnyScalarLoss& loss, In<double> f, In<double> g, In<double> y, OptionalIn weight,
-             double scale, Out<double> slopes) {
+void extreme(const AnyScalarLoss& loss, In<double> f, In<double> g, In<double> y, OptionalIn weight, double scale,
+             Out<double> slopes) {
   require_size(g.size(), f.size(), "g");
   require_size(slopes.size(), f.size(), "slopes");
   const Rows rows = rows_of(y, weight, scale, f.size());
@@ -80,7 +80,7 @@ void curvature(const AnyScalarLoss& loss, In<double> f, In<double> y, OptionalIn
   std::visit(
       [&](const auto& one) {
         for (std::size_t i = 0; i < f.size(); ++i)
-          out.data()[i] = rows.at(i) * one.curvature(f.data()[i], rows.y[i]);
+          out.data()[i] = rows.at(i) * bmrm::curvature(one, f.data()[i], rows.y[i]);
       },
       loss);
 }
@@ -105,14 +105,11 @@ void bind_losses(nb::module_& m) {
   m.def("loss_names", [] { return std::vector<std::string>(kLossNames.begin(), kLossNames.end()); });
   m.def(
       "scalar_loss",
-      [](const std::string& name, const std::vector<double>& parameters) {
-        return make_loss(name, parameters);
-      },
+      [](const std::string& name, const std::vector<double>& parameters) { return make_loss(name, parameters); },
       "name"_a, "parameters"_a = std::vector<double>{}, "The compiled loss of that name.");
   m.def(
       "piecewise_quadratic",
-      [](std::vector<double> knots, std::vector<double> coefficients,
-         const std::string& of) -> AnyScalarLoss {
+      [](std::vector<double> knots, std::vector<double> coefficients, const std::string& of) -> AnyScalarLoss {
         require_size(coefficients.size(), 3 * (knots.size() + 1), "coefficients");
         return PiecewiseQuadratic{argument_named(of), std::move(knots), std::move(coefficients)};
       },

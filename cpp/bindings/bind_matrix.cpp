@@ -18,14 +18,13 @@ void check_pointers(std::span<const std::int64_t> indptr, std::size_t n_entries)
   require(!indptr.empty() && indptr[0] == 0, "indptr must start with 0");
   for (std::size_t i = 1; i < indptr.size(); ++i)
     require(indptr[i] >= indptr[i - 1], "indptr decreases at row " + std::to_string(i - 1));
-  require(static_cast<std::size_t>(indptr.back()) == n_entries,
-          "indptr ends with " + std::to_string(indptr.back()) + ", but there are " +
-              std::to_string(n_entries) + " entries");
+  require(static_cast<std::size_t>(indptr.back()) == n_entries, "indptr ends with " + std::to_string(indptr.back()) +
+                                                                    ", but there are " + std::to_string(n_entries) +
+                                                                    " entries");
 }
 
 template <class Value, class Index>
-std::unique_ptr<Matrix> csr(In<Value> values, In<Index> indices, In<std::int64_t> indptr,
-                            std::size_t n_cols) {
+std::unique_ptr<Matrix> csr(In<Value> values, In<Index> indices, In<std::int64_t> indptr, std::size_t n_cols) {
   require_size(values.size(), indices.size(), "values");
   check_pointers(view(indptr), indices.size());
   return std::make_unique<CsrMatrix<Value, Index>>(
@@ -55,8 +54,7 @@ void dot_rows(const Matrix& X, In<std::int64_t> rows, In<double> w, Out<double> 
   require_size(w.size(), X.n_cols(), "w");
   require_size(out.size(), rows.size(), "out");
   for (const std::int64_t i : view(rows))
-    require(i >= 0 && static_cast<std::size_t>(i) < X.n_rows(),
-            "row " + std::to_string(i) + " does not exist");
+    require(i >= 0 && static_cast<std::size_t>(i) < X.n_rows(), "row " + std::to_string(i) + " does not exist");
   nb::gil_scoped_release unlocked;
   X.dot_rows(view(rows), w.data(), out.data());
 }
@@ -68,9 +66,8 @@ void row_norms(const Matrix& X, Out<double> out, int n_threads) {
 }
 
 std::pair<double, double> evaluate(Matrix& X, const AnyScalarLoss& loss, In<double> w, double constant,
-                                   OptionalIn offset, In<double> y, OptionalIn weight, double scale,
-                                   Out<double> scores, Out<double> slopes, Out<double> gradient,
-                                   int n_threads) {
+                                   OptionalIn offset, In<double> y, OptionalIn weight, double scale, Out<double> scores,
+                                   Out<double> slopes, Out<double> gradient, int n_threads) {
   require_size(w.size(), X.n_cols(), "w");
   require_size(scores.size(), X.n_rows(), "scores");
   require_size(slopes.size(), X.n_rows(), "slopes");
@@ -78,8 +75,7 @@ std::pair<double, double> evaluate(Matrix& X, const AnyScalarLoss& loss, In<doub
   const Rows rows = rows_of(y, weight, scale, X.n_rows());
   const Shift shift{constant, optional_view(offset, X.n_rows(), "offset")};
   nb::gil_scoped_release unlocked;
-  const LossSum sum =
-      X.evaluate(loss, w.data(), shift, rows, scores.data(), slopes.data(), gradient.data(), n_threads);
+  const LossSum sum = X.evaluate(loss, w.data(), shift, rows, scores.data(), slopes.data(), gradient.data(), n_threads);
   return {sum.value, sum.slope};
 }
 
@@ -104,8 +100,8 @@ std::tuple<bool, std::int64_t, std::int64_t> check_indices(In<std::int64_t> indp
 
 template <class Value, class Index>
 void bind_csr(nb::module_& m) {
-  m.def("csr", &csr<Value, Index>, "values"_a.noconvert(), "indices"_a.noconvert(), "indptr"_a.noconvert(),
-        "n_cols"_a, nb::keep_alive<0, 1>(), nb::keep_alive<0, 2>(), nb::keep_alive<0, 3>(),
+  m.def("csr", &csr<Value, Index>, "values"_a.noconvert(), "indices"_a.noconvert(), "indptr"_a.noconvert(), "n_cols"_a,
+        nb::keep_alive<0, 1>(), nb::keep_alive<0, 2>(), nb::keep_alive<0, 3>(),
         "A matrix of compressed rows over the arrays given; nothing is copied.");
 }
 
@@ -135,12 +131,11 @@ void bind_matrix(nb::module_& m) {
       .def("tdot", &tdot, "g"_a, "out"_a, "n_threads"_a = 1, "out = X' g")
       .def("dot_rows", &dot_rows, "rows"_a, "w"_a, "out"_a, "out[k] = <x_rows[k], w>")
       .def("row_norms", &row_norms, "out"_a, "n_threads"_a = 1, "out[i] = |x_i|^2")
-      .def("evaluate", &evaluate, "loss"_a, "w"_a, "constant"_a, "offset"_a.none(), "y"_a, "weight"_a.none(),
-           "scale"_a, "scores"_a, "slopes"_a, "gradient"_a, "n_threads"_a = 1,
+      .def("evaluate", &evaluate, "loss"_a, "w"_a, "constant"_a, "offset"_a.none(), "y"_a, "weight"_a.none(), "scale"_a,
+           "scores"_a, "slopes"_a, "gradient"_a, "n_threads"_a = 1,
            "scores = X w + constant + offset, weighted slopes of the loss, gradient = X' slopes.\n\n"
            "Returns the weighted value and the sum of the slopes.")
-      .def("first_nonfinite", &first_nonfinite, "n_threads"_a = 1,
-           "(row, column) of the first NaN or infinity.");
+      .def("first_nonfinite", &first_nonfinite, "n_threads"_a = 1, "(row, column) of the first NaN or infinity.");
   bind_csr<float, std::int32_t>(m);
   bind_csr<float, std::int64_t>(m);
   bind_csr<double, std::int32_t>(m);

@@ -44,12 +44,11 @@ auto solve(ActiveSetQp& self, const In<double>& b, double tol, std::optional<std
 }  // namespace
 
 void bind_qp(nb::module_& m) {
-  nb::class_<ActiveSetQp>(
-      m, "ActiveSetQp",
-      "Minimizes 1/2 x'H x - b'x subject to x >= 0 and C x = c, for a positive semidefinite H.\n\n"
-      "A primal active-set method that keeps its point, its support and the factor on it\n"
-      "between solves. c: right-hand side of the equality rows. Not for use by two threads\n"
-      "at a time.")
+  nb::class_<ActiveSetQp>(m, "ActiveSetQp",
+                          "Minimizes 1/2 x'H x - b'x subject to x >= 0 and C x = c, for a positive semidefinite H.\n\n"
+                          "A primal active-set method that keeps its point, its support and the factor on it\n"
+                          "between solves. c: right-hand side of the equality rows. Not for use by two threads\n"
+                          "at a time.")
       .def("__init__", &construct, nb::arg("c"))
       .def("add", &add, nb::arg("h"), nb::arg("column"),
            "Append a variable at zero.\n\nh: its entries of H with the variables there are, then with "
@@ -61,8 +60,7 @@ void bind_qp(nb::module_& m) {
           "Remove variables, given in ascending order; ValueError unless each of them is zero.\n\n"
           "The others keep their order and values.")
       .def(
-          "set_start",
-          [](ActiveSetQp& self, const In<double>& x) { self.set_start(finite(x, self.size(), "x")); },
+          "set_start", [](ActiveSetQp& self, const In<double>& x) { self.set_start(finite(x, self.size(), "x")); },
           nb::arg("x"), "Start the next solve from a feasible point; ValueError if it is not feasible.")
       .def("solve", &solve, nb::arg("b"), nb::arg("tol") = 1e-14, nb::arg("max_steps") = nb::none(),
            "Solve for the linear term b from the current point and return the minimizer.\n\n"
@@ -70,13 +68,12 @@ void bind_qp(nb::module_& m) {
            "max_steps: the current point, feasible too, is returned after this many (default 20 n + 200).\n"
            "RuntimeError if the problem is unbounded.")
       .def(
-          "multipliers",
-          [](const ActiveSetQp& self) { return give(std::vector<double>(self.multipliers())); },
+          "multipliers", [](const ActiveSetQp& self) { return give(std::vector<double>(self.multipliers())); },
           "Multipliers nu of the rows: H x - b - C'nu is nonnegative, and zero where x is positive.")
       .def_prop_ro("size", &ActiveSetQp::size, "Number of variables.")
       .def_prop_ro(
-          "x", [](const ActiveSetQp& self) { return give(std::vector<double>(self.x())); },
-          nb::rv_policy::automatic, "The current point (a copy).")
+          "x", [](const ActiveSetQp& self) { return give(std::vector<double>(self.x())); }, nb::rv_policy::automatic,
+          "The current point (a copy).")
       .def_prop_ro("steps", &ActiveSetQp::steps, "Active-set steps of the last solve.")
       .def_prop_ro("violation", &ActiveSetQp::violation,
                    "Most negative reduced cost after the last solve, relative to the terms it is made of.");

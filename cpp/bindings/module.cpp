@@ -20,8 +20,7 @@ bool signal_raised() {
 }  // namespace
 
 NB_MODULE(_core, m) {
-  m.doc() =
-      "Compiled kernels of bmrm: products, losses, lines, the master's quadratic program, text parsing.";
+  m.doc() = "Compiled kernels of bmrm: products, losses, lines, the master's quadratic program, text parsing.";
   bmrm::poll_hook() = &signal_raised;
   nb::register_exception_translator([](const std::exception_ptr& p, void*) {
     try {

@@ -144,9 +144,8 @@ inline Fault first_fault(const Findings& all, Base base) {
   const std::size_t mixed = std::max(all.with_group, all.without_group);
   if (mixed < first.offset) {
     const bool lacks = mixed == all.without_group;
-    first = {mixed,
-             std::string(lacks ? "no qid here, but on the lines before" : "a qid here, but not before") +
-                 "; expected one on every line or on none"};
+    first = {mixed, std::string(lacks ? "no qid here, but on the lines before" : "a qid here, but not before") +
+                        "; expected one on every line or on none"};
   }
   return first;
 }
@@ -156,8 +155,7 @@ inline Fault first_fault(const Findings& all, Base base) {
   const auto line = std::count(before.begin(), before.end(), '\n') + 1;
   const std::size_t feed = before.rfind('\n');
   const std::size_t column = feed == std::string_view::npos ? fault.offset + 1 : fault.offset - feed;
-  throw ParseError("line " + std::to_string(line) + ", column " + std::to_string(column) + ": " +
-                   fault.message);
+  throw ParseError("line " + std::to_string(line) + ", column " + std::to_string(column) + ": " + fault.message);
 }
 
 template <class T>
@@ -200,8 +198,7 @@ void close_gaps(const std::vector<Block>& blocks, bool has_groups, SvmlightTable
     for (std::size_t i = 0; i < found.n_rows; ++i) {
       table.indptr[1 + at.rows + i] =
           static_cast<Index>(table.indptr[1 + block.start.rows + i] + static_cast<Index>(at.entries));
-      table.label_ends[at.rows + i] =
-          table.label_ends[block.start.rows + i] + static_cast<std::int64_t>(at.labels);
+      table.label_ends[at.rows + i] = table.label_ends[block.start.rows + i] + static_cast<std::int64_t>(at.labels);
     }
     at.entries += found.n_entries;
     at.rows += found.n_rows;
@@ -237,8 +234,8 @@ void finish(const std::vector<Block>& blocks, const Findings& all, bool moved, c
 
 // False when the indices or the number of features do not fit Index.
 template <class Index, class Value>
-bool parse_as(std::string_view text, std::vector<Block>& blocks, const Counts& most,
-              const SvmlightOptions& options, SvmlightTable<Index, Value>& table) {
+bool parse_as(std::string_view text, std::vector<Block>& blocks, const Counts& most, const SvmlightOptions& options,
+              SvmlightTable<Index, Value>& table) {
   table.indices = Buffer<Index>(most.entries);
   table.values = Buffer<Value>(most.entries);
   table.indptr = Buffer<Index>(most.rows + 1);

@@ -132,8 +132,7 @@ class BlockParser {
     Real label = scan_real(p);
     if (is_group(p) || (label.end != p && *label.end == ':')) {
       found_.many_labels = true;
-      return options_.labels != Labels::one ? p
-                                            : fail(p, "no label before " + quoted(p) + "; expected a number");
+      return options_.labels != Labels::one ? p : fail(p, "no label before " + quoted(p) + "; expected a number");
     }
     for (;; label = scan_real(p)) {
       if (label.end == p || !(is_break(*label.end) || *label.end == ',')) return bad_label(start, p);
@@ -203,8 +202,7 @@ class BlockParser {
     const std::string name = "index " + std::string(p, std::min<std::ptrdiff_t>(key.end - p, 40));
     if (!key.fits) return fail(p, name + " is too large; expected at most 2^63 - 1") != nullptr;
     if (stored < 0 && options_.base == Base::one) {
-      return fail(p, name + " in a file that counts from 1; expected 1 or more (or zero_based=True)") !=
-             nullptr;
+      return fail(p, name + " in a file that counts from 1; expected 1 or more (or zero_based=True)") != nullptr;
     }
     if (stored <= previous) {
       return fail(p, name + " after " + std::to_string(static_cast<std::uint64_t>(previous) + shift_) +
@@ -246,8 +244,8 @@ class BlockParser {
   }
 
   const char* bad_value(const char* p) {
-    return fail(p, std::string(is_unbounded<Value>(p) ? "value out of range " : "malformed value ") +
-                       quoted(p) + binary_hint(p) + "; expected a finite number");
+    return fail(p, std::string(is_unbounded<Value>(p) ? "value out of range " : "malformed value ") + quoted(p) +
+                       binary_hint(p) + "; expected a finite number");
   }
 
   // True for a number too large to represent, and for infinity and not-a-number by name.

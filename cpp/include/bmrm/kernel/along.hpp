@@ -28,6 +28,11 @@ struct TrialSlope {
   double curvature = 0.0;
 };
 
+// Both ends of a bracket.
+struct BracketSlopes {
+  TrialSlope lower, upper;
+};
+
 // Slope of the settled part: constant + linear t.
 struct Settled {
   double constant = 0.0;
@@ -38,7 +43,8 @@ class LineTerm {
  public:
   virtual ~LineTerm() = default;
   virtual AlongValue evaluate(double t, int n_threads) const = 0;
-  virtual void start() = 0;                                     // all rows unsettled
+  // Forgets what was settled, and settles what can be on a new bracket: one reading of all rows.
+  virtual BracketSlopes open(double lower, double upper, int n_threads) = 0;
   virtual TrialSlope trial(double t, int n_threads) const = 0;  // unsettled rows
   virtual void narrow(double lower, double upper, int n_threads) = 0;
   virtual std::size_t unsettled() const = 0;
@@ -49,11 +55,7 @@ template <class L>
 class LossLine final : public LineTerm {
  public:
   LossLine(L loss, std::span<const double> f, std::span<const double> g, Rows rows)
-      : loss_(std::move(loss)),
-        f_(f),
-        g_(g),
-        rows_(rows),
-        blocks_((f.size() + kRowsPerTask - 1) / kRowsPerTask) {}
+      : loss_(std::move(loss)), f_(f), g_(g), rows_(rows), blocks_((f.size() + kRowsPerTask - 1) / kRowsPerTask) {}
 
   AlongValue evaluate(double t, int n_threads) const override {
     std::vector<AlongValue> parts(blocks_.size());
@@ -67,8 +69,17 @@ class LossLine final : public LineTerm {
     return {value.value(), left.value(), right.value()};
   }
 
-  void start() override {
-    for (Block& block : blocks_) block = Block{};
+  BracketSlopes open(double lower, double upper, int n_threads) override {
+    std::vector<BracketSlopes> parts(blocks_.size());
+    each_block(n_threads, [&](std::size_t k) { parts[k] = open_block(k, lower, upper); });
+    Sum sums[4];
+    for (const BracketSlopes& part : parts) {
+      sums[0].add(part.lower.slope);
+      sums[1].add(part.lower.curvature);
+      sums[2].add(part.upper.slope);
+      sums[3].add(part.upper.curvature);
+    }
+    return {{sums[0].value(), sums[1].value()}, {sums[2].value(), sums[3].value()}};
   }
 
   TrialSlope trial(double t, int n_threads) const override {
@@ -89,8 +100,7 @@ class LossLine final : public LineTerm {
 
   std::size_t unsettled() const override {
     std::size_t n = 0;
-    for (std::size_t k = 0; k < blocks_.size(); ++k)
-      n += blocks_[k].fresh ? end(k) - begin(k) : blocks_[k].open.size();
+    for (const Block& block : blocks_) n += block.open.size();
     return n;
   }
 
@@ -105,7 +115,6 @@ class LossLine final : public LineTerm {
 
  private:
   struct Block {
-    bool fresh = true;                // nothing narrowed yet: every row is open
     std::vector<std::uint32_t> open;  // unsettled rows, counted from the block's first
     Settled settled;
   };
@@ -116,16 +125,6 @@ class LossLine final : public LineTerm {
   template <class Body>
   void each_block(int n_threads, const Body& body) const {
     parallel_for(blocks_.size(), blocks_.size() < 4 ? 1 : n_threads, body);
-  }
-
-  template <class Body>
-  void each_open_row(std::size_t k, const Body& body) const {
-    const std::size_t first = begin(k);
-    if (blocks_[k].fresh) {
-      for (std::size_t i = first; i < end(k); ++i) body(i);
-    } else {
-      for (const std::uint32_t i : blocks_[k].open) body(first + i);
-    }
   }
 
   AlongValue evaluate_block(std::size_t k, double t) const {
@@ -142,44 +141,126 @@ class LossLine final : public LineTerm {
     return sum;
   }
 
-  double right_slope(std::size_t i, double z) const {
-    if constexpr (Kinked<L>) {
-      const Interval s = loss_.subdifferential(z, rows_.y[i]);
-      return g_[i] >= 0.0 ? s.upper : s.lower;
+  static constexpr std::size_t kChunk = 256;
+
+  // The terms of a chunk of rows, written down first and added up afterwards: no row waits for another, so that
+  // the compiler can take several at a time.
+  struct Chunk {
+    double slope0[kChunk], slope1[kChunk], constant[kChunk];
+    double curvature0[kChunk], curvature1[kChunk], linear[kChunk];
+    double settles[kChunk];
+  };
+
+  BracketSlopes open_block(std::size_t k, double lower, double upper) {
+    BracketSlopes sum;
+    Settled& settled = blocks_[k].settled;
+    blocks_[k].open.clear();
+    settled = {};
+    Chunk chunk;
+    for (std::size_t i = begin(k); i < end(k); i += kChunk) {
+      const std::size_t n = std::min(end(k) - i, kChunk);
+      if (rows_.weight.empty()) {
+        fill(chunk, i, n, lower, upper, [this](std::size_t) { return rows_.scale; });
+      } else {
+        fill(chunk, i, n, lower, upper, [this](std::size_t row) { return rows_.weight[row]; });
+      }
+      sum.lower.slope += add_chunk(chunk.slope0, n);
+      sum.upper.slope += add_chunk(chunk.slope1, n);
+      settled.constant += add_chunk(chunk.constant, n);
+      if constexpr (Curved<L>) {
+        sum.lower.curvature += add_chunk(chunk.curvature0, n);
+        sum.upper.curvature += add_chunk(chunk.curvature1, n);
+        settled.linear += add_chunk(chunk.linear, n);
+      }
+      for (std::size_t j = 0; j < n; ++j)
+        if (chunk.settles[j] == 0.0) blocks_[k].open.push_back(static_cast<std::uint32_t>(i + j - begin(k)));
+    }
+    return sum;
+  }
+
+  template <class Weight>
+  void fill(Chunk& chunk, std::size_t first, std::size_t n, double lower, double upper, const Weight& weight) const {
+    const double middle = 0.5 * (lower + upper);
+    const double *f = f_.data() + first, *g = g_.data() + first, *y = rows_.y.data() + first;
+    for (std::size_t j = 0; j < n; ++j) {
+      const double cg = weight(first + j) * g[j];
+      const double z0 = f[j] + lower * g[j], z1 = f[j] + upper * g[j], zm = f[j] + middle * g[j];
+      const bool settles = settles_between(z0, z1, y[j]);
+      double constant = cg * loss_(zm, y[j]).slope;
+      chunk.slope0[j] = cg * right_slope(g[j], z0, y[j]);
+      chunk.slope1[j] = cg * right_slope(g[j], z1, y[j]);
+      if constexpr (Curved<L>) {
+        chunk.curvature0[j] = cg * g[j] * loss_.curvature(z0, y[j]);
+        chunk.curvature1[j] = cg * g[j] * loss_.curvature(z1, y[j]);
+        const double linear = cg * g[j] * loss_.curvature(zm, y[j]);
+        chunk.linear[j] = settles ? linear : 0.0;
+        constant -= linear * middle;
+      }
+      chunk.constant[j] = settles ? constant : 0.0;
+      chunk.settles[j] = settles ? 1.0 : 0.0;
+    }
+  }
+
+  static double add_chunk(const double* terms, std::size_t n) {
+    double lanes[4] = {};
+    std::size_t j = 0;
+    for (; j + 4 <= n; j += 4)
+      for (std::size_t k = 0; k < 4; ++k) lanes[k] += terms[j + k];
+    for (; j < n; ++j) lanes[0] += terms[j];
+    return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
+  }
+
+  bool settles_between(double z0, double z1, double y) const {
+    if constexpr (PiecewiseQuadraticLoss<L>) {
+      return loss_.piece(z0, y) == loss_.piece(z1, y);
     } else {
-      return loss_(z, rows_.y[i]).slope;
+      return false;
+    }
+  }
+
+  // The slope of a row that stays in one piece, taken from the middle: the ends may be kinks.
+  Settled between(double lower, double upper, std::size_t i) const {
+    const double middle = 0.5 * (lower + upper), cg = rows_.at(i) * g_[i], z = f_[i] + middle * g_[i];
+    const double linear = cg * g_[i] * curvature(loss_, z, rows_.y[i]);
+    return {cg * loss_(z, rows_.y[i]).slope - linear * middle, linear};
+  }
+
+  double right_slope(double g, double z, double y) const {
+    if constexpr (Kinked<L>) {
+      const Interval s = loss_.subdifferential(z, y);
+      return g >= 0.0 ? s.upper : s.lower;
+    } else {
+      return loss_(z, y).slope;
     }
   }
 
   TrialSlope trial_block(std::size_t k, double t) const {
     TrialSlope sum;
-    each_open_row(k, [&](std::size_t i) {
-      const double cg = rows_.at(i) * g_[i], z = f_[i] + t * g_[i];
-      if (cg == 0.0) return;
-      sum.slope += cg * right_slope(i, z);
-      sum.curvature += cg * g_[i] * loss_.curvature(z, rows_.y[i]);
-    });
+    for (const std::uint32_t offset : blocks_[k].open) {
+      const std::size_t i = begin(k) + offset;
+      const double g = g_[i], cg = rows_.at(i) * g, z = f_[i] + t * g;
+      sum.slope += cg * right_slope(g, z, rows_.y[i]);
+      sum.curvature += cg * g * curvature(loss_, z, rows_.y[i]);
+    }
     return sum;
   }
 
   void narrow_block(std::size_t k, double lower, double upper) {
-    std::vector<std::uint32_t> open;
+    std::vector<std::uint32_t>& open = blocks_[k].open;
     Settled& settled = blocks_[k].settled;
-    each_open_row(k, [&](std::size_t i) {
-      const double cg = rows_.at(i) * g_[i], y = rows_.y[i];
-      if (cg == 0.0) return;
-      const double z0 = f_[i] + lower * g_[i], z1 = f_[i] + upper * g_[i];
-      if (loss_.piece(z0, y) != loss_.piece(z1, y)) {
-        open.push_back(static_cast<std::uint32_t>(i - begin(k)));
-        return;
+    std::size_t kept = 0;
+    for (const std::uint32_t offset : open) {
+      const std::size_t i = begin(k) + offset;
+      const double g = g_[i], y = rows_.y[i];
+      if (settles_between(f_[i] + lower * g, f_[i] + upper * g, y)) {
+        const Settled part = between(lower, upper, i);
+        settled.constant += part.constant;
+        settled.linear += part.linear;
+      } else {
+        open[kept++] = offset;
       }
-      const double middle = 0.5 * (lower + upper), zm = f_[i] + middle * g_[i];
-      const double linear = cg * g_[i] * loss_.curvature(zm, y);
-      settled.linear += linear;
-      settled.constant += cg * loss_(zm, y).slope - linear * middle;
-    });
-    blocks_[k].open = std::move(open);
-    blocks_[k].fresh = false;
+    }
+    open.resize(kept);
   }
 
   L loss_;

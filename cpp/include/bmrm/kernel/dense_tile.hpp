@@ -5,8 +5,7 @@
 
 #include <cstddef>
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__linux__) && \
-    !defined(BMRM_SANITIZED)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__linux__) && !defined(BMRM_SANITIZED)
 #define BMRM_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define BMRM_CLONES
@@ -34,15 +33,14 @@ BMRM_INLINE double row_dot(const Value* __restrict x, const double* __restrict w
 }
 
 template <class Value>
-BMRM_INLINE void dots_body(const Value* x, std::size_t n_rows, std::size_t n_cols, const double* w,
-                           double* f) {
+BMRM_INLINE void dots_body(const Value* x, std::size_t n_rows, std::size_t n_cols, const double* w, double* f) {
   for (std::size_t i = 0; i < n_rows; ++i) f[i] = row_dot(x + i * n_cols, w, n_cols);
 }
 
 // g[j] += sum over the rows with l != 0, four rows at a time, of l_i x_ij for columns [begin, end).
 template <class Value>
-BMRM_INLINE void axpys_body(const Value* x, std::size_t n_rows, std::size_t stride, std::size_t begin,
-                            std::size_t end, const double* l, double* __restrict g) {
+BMRM_INLINE void axpys_body(const Value* x, std::size_t n_rows, std::size_t stride, std::size_t begin, std::size_t end,
+                            const double* l, double* __restrict g) {
   const Value* rows[4];
   double c[4];
   std::size_t n = 0;
@@ -72,12 +70,12 @@ BMRM_CLONES static inline void dots(const float* x, std::size_t n_rows, std::siz
                                     double* f) {
   dots_body(x, n_rows, n_cols, w, f);
 }
-BMRM_CLONES static inline void axpys(const double* x, std::size_t n_rows, std::size_t stride,
-                                     std::size_t begin, std::size_t end, const double* l, double* g) {
+BMRM_CLONES static inline void axpys(const double* x, std::size_t n_rows, std::size_t stride, std::size_t begin,
+                                     std::size_t end, const double* l, double* g) {
   axpys_body(x, n_rows, stride, begin, end, l, g);
 }
-BMRM_CLONES static inline void axpys(const float* x, std::size_t n_rows, std::size_t stride,
-                                     std::size_t begin, std::size_t end, const double* l, double* g) {
+BMRM_CLONES static inline void axpys(const float* x, std::size_t n_rows, std::size_t stride, std::size_t begin,
+                                     std::size_t end, const double* l, double* g) {
   axpys_body(x, n_rows, stride, begin, end, l, g);
 }
 

@@ -18,25 +18,20 @@ struct LineMinimum {
 class LineSearch {
  public:
   LineSearch(std::span<LineTerm* const> terms, double p, double q, int n_threads)
-      : terms_(terms), p_(p), q_(q), n_threads_(n_threads) {
-    for (LineTerm* term : terms_) term->start();
-  }
+      : terms_(terms), p_(p), q_(q), n_threads_(n_threads) {}
 
   LineMinimum minimize(double guess) {
-    TrialSlope at = total(0.0);
-    const double scale = std::abs(at.slope);
-    if (at.slope >= 0.0) return {0.0, at.slope, trials_, true};
-    lower_ = {0.0, at.slope, at.curvature};
-    if (!bracket(guess)) return {lower_.t, lower_.slope, trials_, false};
+    if (!bracket(guess)) return {lower_.t, lower_.slope, trials_, upper_.slope >= 0.0};
+    const double scale = scale_;
     while (trials_ < kMostTrials) {
-      for (LineTerm* term : terms_) term->narrow(lower_.t, upper_.t, n_threads_);
       if (unsettled() == 0) return at_settled_root();
       if (-lower_.slope <= kAccuracy * scale) return {lower_.t, lower_.slope, trials_, true};
       if (upper_.t - lower_.t <= 4e-16 * upper_.t || upper_.slope <= kAccuracy * scale) break;
       const double t = next_trial();
       if (!(t > lower_.t && t < upper_.t)) break;
-      at = total(t);
-      record({t, at.slope, at.curvature});
+      record(total(t));
+      // Few rows are left to look at after the first narrowings: the threads are not worth waking.
+      for (LineTerm* term : terms_) term->narrow(lower_.t, upper_.t, 1);
     }
     return {upper_.t, upper_.slope, trials_, true};
   }
@@ -48,11 +43,12 @@ class LineSearch {
   static constexpr int kMostTrials = 200;
   static constexpr double kAccuracy = 1e-9;
 
-  TrialSlope total(double t) {
+  End total(double t) {
     ++trials_;
-    TrialSlope sum{p_ + q_ * t, q_};
+    End sum{t, p_ + q_ * t, q_};
+    const int n_threads = unsettled() > 4 * kRowsPerTask ? n_threads_ : 1;
     for (LineTerm* term : terms_) {
-      const TrialSlope open = term->trial(t, n_threads_);
+      const TrialSlope open = term->trial(t, n_threads);
       const Settled settled = term->settled();
       sum.slope += open.slope + settled.constant + settled.linear * t;
       sum.curvature += open.curvature + settled.linear;
@@ -66,15 +62,27 @@ class LineSearch {
     return n;
   }
 
-  // Doubles the step until the slope is no longer negative.
+  // Widens the step until the slope is no longer negative. False: the minimum is at 0, or there is none.
   bool bracket(double guess) {
-    for (double t = guess; t < 1e18; t *= 4.0) {
-      const TrialSlope at = total(t);
-      if (at.slope >= 0.0 || std::isnan(at.slope)) {
-        upper_ = {t, std::isnan(at.slope) ? kInfinity : at.slope, at.curvature};
-        return true;
+    double lower = 0.0;
+    for (double upper = guess; upper < 1e18; lower = upper, upper *= 4.0) {
+      lower_ = {lower, p_ + q_ * lower, q_};
+      upper_ = {upper, p_ + q_ * upper, q_};
+      for (LineTerm* term : terms_) {
+        const BracketSlopes ends = term->open(lower, upper, n_threads_);
+        lower_.slope += ends.lower.slope;
+        lower_.curvature += ends.lower.curvature;
+        upper_.slope += ends.upper.slope;
+        upper_.curvature += ends.upper.curvature;
       }
-      lower_ = {t, at.slope, at.curvature};
+      ++trials_;
+      if (lower == 0.0) scale_ = std::abs(lower_.slope);
+      if (lower_.slope >= 0.0) {  // at 0 only: further on the lower end is the last upper one
+        upper_.slope = lower_.slope;
+        return false;
+      }
+      if (std::isnan(upper_.slope)) upper_.slope = kInfinity;
+      if (upper_.slope >= 0.0) return true;
     }
     return false;
   }
@@ -96,8 +104,7 @@ class LineSearch {
     const double newton = best.t - best.slope / best.curvature;
     if (best.curvature > 0.0 && newton > lower_.t && newton < upper_.t) return newton;
     const double secant = lower_.t - lower_.slope * width / (upper_.slope - lower_.slope);
-    return std::isfinite(secant) ? std::clamp(secant, lower_.t + 0.01 * width, upper_.t - 0.01 * width)
-                                 : middle;
+    return std::isfinite(secant) ? std::clamp(secant, lower_.t + 0.01 * width, upper_.t - 0.01 * width) : middle;
   }
 
   // All rows are settled: the slope is linear on the bracket, its root is exact.
@@ -115,6 +122,7 @@ class LineSearch {
   std::span<LineTerm* const> terms_;
   double p_, q_;
   int n_threads_;
+  double scale_ = 0.0;  // size of the slope at 0
   int trials_ = 0;
   int same_side_ = 0;
   bool last_below_ = false;

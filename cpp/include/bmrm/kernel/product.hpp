@@ -44,8 +44,8 @@ struct Cut {
 
 // A pass shorter than about 0.1 ms is not worth waking another thread.
 inline int threads_for(std::size_t entries, int n_threads) {
-  return std::max(
-      1, std::min<int>(n_threads, static_cast<int>(std::min<std::size_t>(entries / kEntriesPerTask, 1024))));
+  return std::max(1,
+                  std::min<int>(n_threads, static_cast<int>(std::min<std::size_t>(entries / kEntriesPerTask, 1024))));
 }
 
 template <class Value, class Index>
@@ -73,8 +73,7 @@ void row_dots(const Dense<Value>& X, std::size_t begin, std::size_t end, const d
 }
 
 template <class Value, class Index>
-void scatter(const Value* values, const Index* indices, std::int64_t begin, std::int64_t end, double c,
-             double* g) {
+void scatter(const Value* values, const Index* indices, std::int64_t begin, std::int64_t end, double c, double* g) {
   for (std::int64_t p = begin; p < end; ++p) g[indices[p]] += c * static_cast<double>(values[p]);
 }
 
@@ -91,8 +90,7 @@ void row_axpys(const Dense<Value>& X, std::size_t begin, std::size_t end, const 
 // f = X w
 template <class Matrix>
 void dot(const Matrix& X, const double* w, double* f, int n_threads) {
-  const std::size_t n_tasks =
-      std::clamp<std::size_t>(X.n_entries() / kEntriesPerTask, 1, X.n_rows ? X.n_rows : 1);
+  const std::size_t n_tasks = std::clamp<std::size_t>(X.n_entries() / kEntriesPerTask, 1, X.n_rows ? X.n_rows : 1);
   parallel_for(n_tasks, threads_for(X.n_entries(), n_threads), [&](std::size_t k) {
     const std::size_t begin = X.n_rows * k / n_tasks, end = X.n_rows * (k + 1) / n_tasks;
     row_dots(X, begin, end, w, f + begin);

@@ -40,8 +40,7 @@ class ActiveSetQp {
 
   // Appends a variable at zero. h: its products with the variables there are, then with itself.
   void add(std::span<const double> h, std::span<const double> column) {
-    if (h.size() != size() + 1)
-      throw std::invalid_argument("h must have one entry per variable and one more");
+    if (h.size() != size() + 1) throw std::invalid_argument("h must have one entry per variable and one more");
     if (column.size() != rows()) throw std::invalid_argument("column must have one entry per row of C");
     if (!(h.back() >= 0.0)) throw std::invalid_argument("the last entry of h must not be negative");
     data_.H.append(h);
@@ -78,8 +77,7 @@ class ActiveSetQp {
       if (!(x[j] >= 0.0)) throw std::invalid_argument("the start has a negative entry");
       if (x[j] > 0.0) S.push_back(j);
     }
-    if (!rows_.feasible(data_, x))
-      throw std::invalid_argument("the start does not satisfy the equality rows");
+    if (!rows_.feasible(data_, x)) throw std::invalid_argument("the start does not satisfy the equality rows");
     x_.assign(x.begin(), x.end());
     std::fill(active_.begin(), active_.end(), char{0});
     for (const std::size_t j : S) active_[j] = 1;

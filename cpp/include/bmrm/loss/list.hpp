@@ -14,10 +14,9 @@
 
 namespace bmrm {
 
-using AnyScalarLoss =
-    std::variant<Perceptron, SquaredPerceptron, Hinge, SquaredHinge, HuberHinge, Exponential, Logistic,
-                 Novelty, LeastSquares, LeastAbsolute, Quantile, EpsilonInsensitive,
-                 SquaredEpsilonInsensitive, Huber, Poisson, PiecewiseQuadratic>;
+using AnyScalarLoss = std::variant<Perceptron, SquaredPerceptron, Hinge, SquaredHinge, HuberHinge, Exponential,
+                                   Logistic, Novelty, LeastSquares, LeastAbsolute, Quantile, EpsilonInsensitive,
+                                   SquaredEpsilonInsensitive, Huber, Poisson, PiecewiseQuadratic>;
 
 inline constexpr std::array<std::string_view, 15> kLossNames{"perceptron",
                                                              "squared_perceptron",

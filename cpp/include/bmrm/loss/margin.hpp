@@ -23,9 +23,7 @@ struct SquaredMargin {
   int piece(double z) const { return z < rho ? 0 : 1; }
 };
 
-inline ValueSlope times_label(ValueSlope of_margin, double y) {
-  return {of_margin.value, y * of_margin.slope};
-}
+inline ValueSlope times_label(ValueSlope of_margin, double y) { return {of_margin.value, y * of_margin.slope}; }
 inline Interval times_label(Interval of_margin, double y) {
   return y > 0 ? of_margin : Interval{-of_margin.upper, -of_margin.lower};
 }
@@ -35,7 +33,6 @@ struct LinearMarginLoss {
   static constexpr LinearMargin margin{static_cast<double>(rho)};
   ValueSlope operator()(double f, double y) const { return times_label(margin(y * f), y); }
   Interval subdifferential(double f, double y) const { return times_label(margin.subdifferential(y * f), y); }
-  double curvature(double, double) const { return 0.0; }
   int piece(double f, double y) const { return margin.piece(y * f); }
 };
 
@@ -58,7 +55,6 @@ struct Novelty {
   explicit Novelty(double rho_) : rho(rho_) {}
   ValueSlope operator()(double f, double) const { return margin(f); }
   Interval subdifferential(double f, double) const { return margin.subdifferential(f); }
-  double curvature(double, double) const { return 0.0; }
   int piece(double f, double) const { return margin.piece(f); }
 };
 

@@ -15,9 +15,7 @@ struct PiecewiseQuadratic {
   std::vector<double> knots;         // increasing, p of them
   std::vector<double> coefficients;  // (p + 1) times (a, b, c)
 
-  double argument(double f, double y) const {
-    return of == Of::kMargin ? y * f : (of == Of::kResidual ? f - y : f);
-  }
+  double argument(double f, double y) const { return of == Of::kMargin ? y * f : (of == Of::kResidual ? f - y : f); }
   double inner_slope(double y) const { return of == Of::kMargin ? y : 1.0; }
 
   int piece_of(double z) const {

@@ -21,17 +21,13 @@ struct Quantile {
     const double slope = r > 0.0 ? 1.0 - tau : (r < 0.0 ? -tau : 0.0);
     return {slope * r, slope};
   }
-  Interval subdifferential(double f, double y) const {
-    return {f > y ? 1.0 - tau : -tau, f < y ? -tau : 1.0 - tau};
-  }
-  double curvature(double, double) const { return 0.0; }
+  Interval subdifferential(double f, double y) const { return {f > y ? 1.0 - tau : -tau, f < y ? -tau : 1.0 - tau}; }
   int piece(double f, double y) const { return f < y ? 0 : 1; }
 };
 
 struct LeastAbsolute {
   ValueSlope operator()(double f, double y) const { return {std::abs(f - y), sign(f - y)}; }
   Interval subdifferential(double f, double y) const { return {f > y ? 1.0 : -1.0, f < y ? -1.0 : 1.0}; }
-  double curvature(double, double) const { return 0.0; }
   int piece(double f, double y) const { return f < y ? 0 : 1; }
 };
 
@@ -46,7 +42,6 @@ struct EpsilonInsensitive {
     const double r = f - y;
     return {r > eps ? 1.0 : (r > -eps ? 0.0 : -1.0), r < -eps ? -1.0 : (r < eps ? 0.0 : 1.0)};
   }
-  double curvature(double, double) const { return 0.0; }
   int piece(double f, double y) const { return f - y < -eps ? 0 : (f - y < eps ? 1 : 2); }
 };
 

@@ -4,7 +4,7 @@
 //   ValueSlope operator()(double f, double y) const    value and one subgradient
 // and, where they differ from the defaults below,
 //   Interval subdifferential(f, y)   both ends, for losses with kinks in the value
-//   double curvature(f, y)           (generalised) second derivative
+//   double curvature(f, y)           (generalised) second derivative; piecewise linear losses have none
 //   int piece(f, y)                  for piecewise quadratic losses: which piece f lies in
 // Weights, sums, threads and matrices are the kernels' business.
 #pragma once
@@ -29,6 +29,10 @@ struct Interval {
 template <class L>
 concept ScalarLoss = requires(const L& loss, double f, double y) {
   { loss(f, y) } -> std::same_as<ValueSlope>;
+};
+
+template <class L>
+concept Curved = requires(const L& loss, double f, double y) {
   { loss.curvature(f, y) } -> std::same_as<double>;
 };
 
@@ -49,6 +53,15 @@ Interval subdifferential(const L& loss, double f, double y) {
   } else {
     const double slope = loss(f, y).slope;
     return {slope, slope};
+  }
+}
+
+template <ScalarLoss L>
+double curvature(const L& loss, double f, double y) {
+  if constexpr (Curved<L>) {
+    return loss.curvature(f, y);
+  } else {
+    return 0.0;
   }
 }
 
