@@ -11,41 +11,49 @@ namespace bmrm::tile {
 
 // f[r] = <x_r, w> for R rows side by side: the loads of w are shared and R sums hide each other's latency.
 template <std::size_t R, class Value>
-BMRM_INLINE void dots_of(const Value* __restrict x, std::size_t n, const double* __restrict w,
-                         double* __restrict f) {
+BMRM_INLINE void dots_of(const Value* __restrict x, std::size_t apart, std::size_t n,
+                         const double* __restrict w, double (&f)[R]) {
   Lanes even[R] = {}, odd[R] = {}, a, b, xs;
   std::size_t j = 0;
   for (; j + 2 * kLanes <= n; j += 2 * kLanes) {
     load(w + j, a);
     load(w + j + kLanes, b);
     for (std::size_t r = 0; r < R; ++r) {
-      load(x + r * n + j, xs);
+      load(x + r * apart + j, xs);
       even[r] += xs * a;
-      load(x + r * n + j + kLanes, xs);
+      load(x + r * apart + j + kLanes, xs);
       odd[r] += xs * b;
     }
   }
   if (j + kLanes <= n) {
     load(w + j, a);
     for (std::size_t r = 0; r < R; ++r) {
-      load(x + r * n + j, xs);
+      load(x + r * apart + j, xs);
       even[r] += xs * a;
     }
     j += kLanes;
   }
-  for (std::size_t r = 0; r < R; ++r) {
-    double s = sum(even[r] + odd[r]);
-    for (std::size_t k = j; k < n; ++k) s += static_cast<double>(x[r * n + k]) * w[k];
-    f[r] = s;
-  }
+  for (std::size_t r = 0; r < R; ++r) f[r] = sum(even[r] + odd[r]);
+  for (; j < n; ++j)
+    for (std::size_t r = 0; r < R; ++r) f[r] += static_cast<double>(x[r * apart + j]) * w[j];
 }
 
+// The rows side by side come from the four quarters of the tile: four streams read 1.4 times as many bytes
+// per second from memory as one.
 template <class Value>
 BMRM_INLINE void dots_body(const Value* x, std::size_t n_rows, std::size_t n_cols, const double* w,
                            double* f) {
-  std::size_t i = 0;
-  for (; i + 4 <= n_rows; i += 4) dots_of<4>(x + i * n_cols, n_cols, w, f + i);
-  for (; i < n_rows; ++i) dots_of<1>(x + i * n_cols, n_cols, w, f + i);
+  const std::size_t quarter = n_rows / 4;
+  for (std::size_t i = 0; i < quarter; ++i) {
+    double s[4];
+    dots_of(x + i * n_cols, quarter * n_cols, n_cols, w, s);
+    for (std::size_t r = 0; r < 4; ++r) f[i + r * quarter] = s[r];
+  }
+  for (std::size_t i = 4 * quarter; i < n_rows; ++i) {
+    double s[1];
+    dots_of(x + i * n_cols, 0, n_cols, w, s);
+    f[i] = s[0];
+  }
 }
 
 // g[j] += sum_r c_r a_rj for R rows and columns [begin, end).
@@ -72,7 +80,7 @@ BMRM_INLINE void axpys_of(const Value* const* rows, const double* c, std::size_t
   }
 }
 
-// g[j] += sum over the rows with l != 0 of l_i x_ij for columns [begin, end): each column in row order.
+// g[j] += sum over the rows with l != 0 of l_i x_ij for columns [begin, end).
 template <class Value>
 BMRM_INLINE void axpys_body(const Value* x, std::size_t n_rows, std::size_t stride, std::size_t begin,
                             std::size_t end, const double* l, double* g) {
@@ -81,17 +89,18 @@ BMRM_INLINE void axpys_body(const Value* x, std::size_t n_rows, std::size_t stri
   double c[4];
   for (std::size_t first = 0; first < n_rows; first += kRowsPerList) {
     const std::size_t n = nonzero(l + first, std::min(kRowsPerList, n_rows - first), kept);
-    for (std::size_t k = 0; k < n; k += 4) {
-      const std::size_t some = std::min<std::size_t>(4, n - k);
-      for (std::size_t r = 0; r < some; ++r) {
-        rows[r] = x + (first + kept[k + r]) * stride;
-        c[r] = l[first + kept[k + r]];
-      }
-      if (some == 4) {
-        axpys_of<4>(rows, c, begin, end, g);
-      } else {
-        for (std::size_t r = 0; r < some; ++r) axpys_of<1>(rows + r, c + r, begin, end, g);
-      }
+    const auto take = [&](std::size_t r, std::size_t k) {
+      rows[r] = x + (first + kept[k]) * stride;
+      c[r] = l[first + kept[k]];
+    };
+    const std::size_t quarter = n / 4;
+    for (std::size_t k = 0; k < quarter; ++k) {
+      for (std::size_t r = 0; r < 4; ++r) take(r, k + r * quarter);
+      axpys_of<4>(rows, c, begin, end, g);
+    }
+    for (std::size_t k = 4 * quarter; k < n; ++k) {
+      take(0, k);
+      axpys_of<1>(rows, c, begin, end, g);
     }
   }
 }
