@@ -64,8 +64,10 @@ class MatrixOf : public Matrix {
   LossSum evaluate(const AnyScalarLoss& loss, const double* w, const Shift& shift, const Rows& rows,
                    double* f, double* l, double* g, int n_threads) override {
     if (fuses()) return fused(X_, cut_, bytes_per_entry_, loss, w, shift, rows, f, l, g, n_threads);
-    dot(w, f, n_threads);
-    shift.apply(f, 0, X_.n_rows);
+    each_row_task(X_, n_threads, [&](std::size_t begin, std::size_t end) {
+      row_dots(X_, begin, end, w, f + begin);
+      shift.apply(f, begin, end);
+    });
     const LossSum sum = evaluate_loss(loss, {f, X_.n_rows}, rows, {l, X_.n_rows}, n_threads);
     tdot(l, g, n_threads);
     return sum;

@@ -80,6 +80,19 @@ BMRM_INLINE void axpys_of(const Value* const* rows, const double* c, std::size_t
   }
 }
 
+inline constexpr std::size_t kRowsPerList = 256;
+
+// The rows with coefficient 0 are left out without a branch for each: they come in no order that a processor
+// could guess.
+BMRM_INLINE std::size_t nonzero(const double* l, std::size_t n, unsigned (&kept)[kRowsPerList]) {
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    kept[count] = static_cast<unsigned>(i);
+    count += l[i] != 0.0;
+  }
+  return count;
+}
+
 // g[j] += sum over the rows with l != 0 of l_i x_ij for columns [begin, end).
 template <class Value>
 BMRM_INLINE void axpys_body(const Value* x, std::size_t n_rows, std::size_t stride, std::size_t begin,

@@ -17,19 +17,36 @@ struct LossSum {
   double slope = 0.0;  // sum of the slopes: the derivative with respect to a constant added to all scores
 };
 
-// l_i = weight_i * slope_i; returns the weighted sums over rows [begin, end).
+// l_i = weight(i) * slope_i for n rows; four sums side by side, because one alone would wait for itself.
+template <class L, class Weight>
+LossSum weighted_loss(const L& loss, const double* f, const double* y, std::size_t n, const Weight& weight,
+                      double* l) {
+  double value[4] = {}, slope[4] = {};
+  const auto add = [&](std::size_t i, std::size_t k) {
+    const double c = weight(i);
+    const ValueSlope v = loss(f[i], y[i]);
+    l[i] = c * v.slope;
+    value[k] += c != 0.0 ? c * v.value : 0.0;
+    slope[k] += l[i];
+  };
+  std::size_t i = 0;
+  for (; i + 4 <= n; i += 4)
+    for (std::size_t k = 0; k < 4; ++k) add(i + k, k);
+  for (; i < n; ++i) add(i, 0);
+  return {(value[0] + value[1]) + (value[2] + value[3]), (slope[0] + slope[1]) + (slope[2] + slope[3])};
+}
+
+// The weighted sums over rows [begin, end), and their weighted slopes.
 template <class L>
 LossSum loss_on_rows(const L& loss, const double* f, const Rows& rows, std::size_t begin, std::size_t end,
                      double* l) {
-  LossSum sum;
-  for (std::size_t i = begin; i < end; ++i) {
-    const double c = rows.at(i);
-    const ValueSlope v = loss(f[i], rows.y[i]);
-    l[i] = c * v.slope;
-    sum.value += c != 0.0 ? c * v.value : 0.0;
-    sum.slope += l[i];
-  }
-  return sum;
+  const double* y = rows.y.data() + begin;
+  if (rows.weight.empty())
+    return weighted_loss(
+        loss, f + begin, y, end - begin, [c = rows.scale](std::size_t) { return c; }, l + begin);
+  return weighted_loss(
+      loss, f + begin, y, end - begin, [c = rows.weight.data() + begin](std::size_t i) { return c[i]; },
+      l + begin);
 }
 
 inline LossSum loss_on_rows(const AnyScalarLoss& loss, const double* f, const Rows& rows, std::size_t begin,
@@ -62,7 +79,8 @@ struct Shift {
   double constant = 0.0;
   std::span<const double> offset;
   void apply(double* f, std::size_t begin, std::size_t end) const {
-    for (std::size_t i = begin; i < end; ++i) f[i] += constant;
+    if (constant != 0.0)
+      for (std::size_t i = begin; i < end; ++i) f[i] += constant;
     if (!offset.empty())
       for (std::size_t i = begin; i < end; ++i) f[i] += offset[i];
   }
@@ -72,7 +90,7 @@ struct Shift {
 inline std::size_t rows_per_tile(std::size_t n_rows, std::size_t entries, std::size_t bytes_per_entry) {
   const std::size_t bytes_per_row =
       std::max<std::size_t>(1, entries * bytes_per_entry / std::max<std::size_t>(1, n_rows));
-  return std::clamp<std::size_t>((std::size_t{1} << 17) / bytes_per_row, 4, 256);
+  return std::clamp<std::size_t>((std::size_t{1} << 17) / bytes_per_row, 4, 1024);
 }
 
 // scores = X w + shift, value and slopes of the loss, g = X' slopes. Needs Transpose::kRowBlocks.

@@ -17,6 +17,13 @@
 #define BMRM_INLINE inline
 #endif
 
+// Keeps a sum of gathered terms out of vector code, which is slower than plain code there.
+#if defined(__GNUC__) && defined(__x86_64__)
+#define BMRM_SCALAR(s) __asm__("" : "+x"(s))
+#else
+#define BMRM_SCALAR(s) static_cast<void>(s)
+#endif
+
 namespace bmrm {
 
 inline constexpr std::size_t kLanes = 4;
@@ -60,19 +67,13 @@ void load(const Value* x, Lanes& v) {
 
 #endif
 
+BMRM_INLINE void prefetch([[maybe_unused]] const void* x) {
+#if defined(__GNUC__)
+  __builtin_prefetch(x);
+#endif
+}
+
 BMRM_INLINE void store(const Lanes& v, double* x) { std::memcpy(x, &v, sizeof(v)); }
 BMRM_INLINE double sum(const Lanes& v) { return (v[0] + v[1]) + (v[2] + v[3]); }
-
-// Rows with coefficient 0 are left out of X' l without a branch for each: slopes of 0 come in no order that a
-// processor could guess.
-BMRM_INLINE std::size_t nonzero(const double* l, std::size_t n, unsigned* kept) {
-  std::size_t count = 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    kept[count] = static_cast<unsigned>(i);
-    count += l[i] != 0.0;
-  }
-  return count;
-}
-inline constexpr std::size_t kRowsPerList = 256;  // at most this many rows for `nonzero` at a time
 
 }  // namespace bmrm
