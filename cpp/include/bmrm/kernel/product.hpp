@@ -91,7 +91,7 @@ template <class Value, class Index>
 class ColumnSplit {
  public:
   void prepare(const Csr<Value, Index>& X, std::size_t n_ranges) {
-    if (boundaries_.size() == n_ranges + 1) return;
+    if (n_ranges == 1 || boundaries_.size() == n_ranges + 1) return;
     boundaries_ = equal_boundaries(X, n_ranges);
     splits_.assign((n_ranges - 1) * X.n_rows, 0);
     for (std::size_t i = 0; i < X.n_rows; ++i) {
@@ -103,12 +103,11 @@ class ColumnSplit {
       }
     }
   }
-  std::size_t n_ranges() const { return boundaries_.size() - 1; }
   std::int64_t begin(const Csr<Value, Index>& X, std::size_t i, std::size_t r) const {
     return r == 0 ? X.indptr[i] : splits_[(r - 1) * X.n_rows + i];
   }
-  std::int64_t end(const Csr<Value, Index>& X, std::size_t i, std::size_t r) const {
-    return r + 1 == n_ranges() ? X.indptr[i + 1] : splits_[r * X.n_rows + i];
+  std::int64_t end(const Csr<Value, Index>& X, std::size_t i, std::size_t r, std::size_t n_ranges) const {
+    return r + 1 == n_ranges ? X.indptr[i + 1] : splits_[r * X.n_rows + i];
   }
 
  private:
@@ -157,7 +156,7 @@ void column_ranges(const Csr<Value, Index>& X, ColumnSplit<Value, Index>& split,
     parallel_for(n_ranges, n_threads, [&](std::size_t r) {
       tile::scatter_rows(
           X, begin, end, l + begin, [&](std::size_t i) { return split.begin(X, i, r); },
-          [&](std::size_t i) { return split.end(X, i, r); }, g);
+          [&](std::size_t i) { return split.end(X, i, r, n_ranges); }, g);
     });
   }
 }
