@@ -17,23 +17,36 @@ struct LossSum {
   double slope = 0.0;  // sum of the slopes: the derivative with respect to a constant added to all scores
 };
 
-// l_i = weight(i) * slope_i for n rows; four sums side by side, because one alone would wait for itself.
-template <class L, class Weight>
-LossSum weighted_loss(const L& loss, const double* f, const double* y, std::size_t n, const Weight& weight,
-                      double* l) {
-  double value[4] = {}, slope[4] = {};
-  const auto add = [&](std::size_t i, std::size_t k) {
-    const double c = weight(i);
-    const ValueSlope v = loss(f[i], y[i]);
-    l[i] = c * v.slope;
-    value[k] += c != 0.0 ? c * v.value : 0.0;
-    slope[k] += l[i];
-  };
+// Four sums side by side, because one alone would wait for itself.
+inline double sum_of(const double* x, std::size_t n) {
+  double s[4] = {};
   std::size_t i = 0;
   for (; i + 4 <= n; i += 4)
-    for (std::size_t k = 0; k < 4; ++k) add(i + k, k);
-  for (; i < n; ++i) add(i, 0);
-  return {(value[0] + value[1]) + (value[2] + value[3]), (slope[0] + slope[1]) + (slope[2] + slope[3])};
+    for (std::size_t k = 0; k < 4; ++k) s[k] += x[i + k];
+  for (; i < n; ++i) s[0] += x[i];
+  return (s[0] + s[1]) + (s[2] + s[3]);
+}
+
+// l_i = weight(i) * slope_i for n rows. Values are written down before they are added: the first loop then
+// has no sums in it and compiles to vector code for losses without calls.
+template <class L, class Weight>
+LossSum weighted_loss(const L& loss, const double* __restrict f, const double* __restrict y, std::size_t n,
+                      const Weight& weight, double* __restrict l) {
+  constexpr std::size_t kStep = 256;
+  double value[kStep];
+  LossSum sum;
+  for (std::size_t first = 0; first < n; first += kStep) {
+    const std::size_t some = std::min(kStep, n - first);
+    for (std::size_t k = 0; k < some; ++k) {
+      const double c = weight(first + k);
+      const ValueSlope v = loss(f[first + k], y[first + k]);
+      l[first + k] = c * v.slope;
+      value[k] = c != 0.0 ? c * v.value : 0.0;
+    }
+    sum.value += sum_of(value, some);
+    sum.slope += sum_of(l + first, some);
+  }
+  return sum;
 }
 
 // The weighted sums over rows [begin, end), and their weighted slopes.
