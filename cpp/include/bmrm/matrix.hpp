@@ -138,13 +138,15 @@ class CsrMatrix final : public MatrixOf<Csr<Value, Index>> {
   explicit CsrMatrix(Csr<Value, Index> view)
       : MatrixOf<Csr<Value, Index>>(view, sizeof(Value) + sizeof(Index)) {}
 
-  void row_norms(double* squared, int) const override {
+  void row_norms(double* squared, int n_threads) const override {
     const auto& X = this->X_;
-    for (std::size_t i = 0; i < X.n_rows; ++i) {
-      squared[i] = 0.0;
-      for (std::int64_t p = X.indptr[i]; p < X.indptr[i + 1]; ++p)
-        squared[i] += static_cast<double>(X.values[p]) * static_cast<double>(X.values[p]);
-    }
+    each_row_task(X, n_threads, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) {
+        squared[i] = 0.0;
+        for (std::int64_t p = X.indptr[i]; p < X.indptr[i + 1]; ++p)
+          squared[i] += static_cast<double>(X.values[p]) * static_cast<double>(X.values[p]);
+      }
+    });
   }
 
   std::optional<Position> first_nonfinite(int n_threads) const override {
