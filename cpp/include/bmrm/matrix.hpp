@@ -64,8 +64,10 @@ class MatrixOf : public Matrix {
   LossSum evaluate(const AnyScalarLoss& loss, const double* w, const Shift& shift, const Rows& rows,
                    double* f, double* l, double* g, int n_threads) override {
     if (fuses()) return fused(X_, cut_, bytes_per_entry_, loss, w, shift, rows, f, l, g, n_threads);
-    dot(w, f, n_threads);
-    shift.apply(f, 0, X_.n_rows);
+    each_row_task(X_, n_threads, [&](std::size_t begin, std::size_t end) {
+      row_dots(X_, begin, end, w, f + begin);
+      shift.apply(f, begin, end);
+    });
     const LossSum sum = evaluate_loss(loss, {f, X_.n_rows}, rows, {l, X_.n_rows}, n_threads);
     tdot(l, g, n_threads);
     return sum;
@@ -136,13 +138,15 @@ class CsrMatrix final : public MatrixOf<Csr<Value, Index>> {
   explicit CsrMatrix(Csr<Value, Index> view)
       : MatrixOf<Csr<Value, Index>>(view, sizeof(Value) + sizeof(Index)) {}
 
-  void row_norms(double* squared, int) const override {
+  void row_norms(double* squared, int n_threads) const override {
     const auto& X = this->X_;
-    for (std::size_t i = 0; i < X.n_rows; ++i) {
-      squared[i] = 0.0;
-      for (std::int64_t p = X.indptr[i]; p < X.indptr[i + 1]; ++p)
-        squared[i] += static_cast<double>(X.values[p]) * static_cast<double>(X.values[p]);
-    }
+    each_row_task(X, n_threads, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) {
+        squared[i] = 0.0;
+        for (std::int64_t p = X.indptr[i]; p < X.indptr[i + 1]; ++p)
+          squared[i] += static_cast<double>(X.values[p]) * static_cast<double>(X.values[p]);
+      }
+    });
   }
 
   std::optional<Position> first_nonfinite(int n_threads) const override {

@@ -10,11 +10,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <span>
 #include <vector>
 
 #include "bmrm/kernel/dense_tile.hpp"
+#include "bmrm/kernel/sparse_tile.hpp"
 #include "bmrm/pool.hpp"
 #include "bmrm/views.hpp"
 
@@ -22,19 +22,23 @@ namespace bmrm {
 
 inline constexpr std::size_t kEntriesPerTask = std::size_t{1} << 16;
 inline constexpr std::size_t kMostBlocks = 256;
+inline constexpr std::size_t kFewestBlocks = 16;  // below, row blocks could not feed many threads
 
 enum class Transpose { kRowBlocks, kColumnRanges };
 
-// How the rows are cut, from the shape alone: never from the number of threads.
+// How the rows are cut, from the shape alone: never from the number of threads. A block has at least 16
+// entries for each column, so that adding up the blocks' gradients costs little.
 struct Cut {
   std::size_t n_rows = 0;
   std::size_t n_blocks = 1;
   Transpose transpose = Transpose::kRowBlocks;
 
   Cut(std::size_t rows, std::size_t cols, std::size_t entries) : n_rows(rows) {
-    n_blocks = std::clamp<std::size_t>(entries / kEntriesPerTask, 1, kMostBlocks);
-    if (n_blocks > 1 && n_blocks * cols * 16 > entries) {
-      n_blocks = 1;
+    if (entries < 2 * kEntriesPerTask) return;
+    const std::size_t most = std::min(kMostBlocks, entries / (16 * cols));
+    if (most >= kFewestBlocks) {
+      n_blocks = std::min(most, entries / kEntriesPerTask);
+    } else {
       transpose = Transpose::kColumnRanges;
     }
   }
@@ -44,28 +48,13 @@ struct Cut {
 
 // A pass shorter than about 0.1 ms is not worth waking another thread.
 inline int threads_for(std::size_t entries, int n_threads) {
-  return std::max(1,
-                  std::min<int>(n_threads, static_cast<int>(std::min<std::size_t>(entries / kEntriesPerTask, 1024))));
-}
-
-template <class Value, class Index>
-inline double row_dot(const Csr<Value, Index>& X, std::size_t i, const double* w) {
-  std::int64_t p = X.indptr[i];
-  const std::int64_t end = X.indptr[i + 1];
-  double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0;
-  for (; p + 4 <= end; p += 4) {
-    s0 += static_cast<double>(X.values[p]) * w[X.indices[p]];
-    s1 += static_cast<double>(X.values[p + 1]) * w[X.indices[p + 1]];
-    s2 += static_cast<double>(X.values[p + 2]) * w[X.indices[p + 2]];
-    s3 += static_cast<double>(X.values[p + 3]) * w[X.indices[p + 3]];
-  }
-  for (; p < end; ++p) s0 += static_cast<double>(X.values[p]) * w[X.indices[p]];
-  return (s0 + s1) + (s2 + s3);
+  return std::max(
+      1, std::min<int>(n_threads, static_cast<int>(std::min<std::size_t>(entries / kEntriesPerTask, 1024))));
 }
 
 template <class Value, class Index>
 void row_dots(const Csr<Value, Index>& X, std::size_t begin, std::size_t end, const double* w, double* f) {
-  for (std::size_t i = begin; i < end; ++i) f[i - begin] = row_dot(X, i, w);
+  tile::dots(X, begin, end, w, f);
 }
 template <class Value>
 void row_dots(const Dense<Value>& X, std::size_t begin, std::size_t end, const double* w, double* f) {
@@ -73,28 +62,28 @@ void row_dots(const Dense<Value>& X, std::size_t begin, std::size_t end, const d
 }
 
 template <class Value, class Index>
-void scatter(const Value* values, const Index* indices, std::int64_t begin, std::int64_t end, double c, double* g) {
-  for (std::int64_t p = begin; p < end; ++p) g[indices[p]] += c * static_cast<double>(values[p]);
-}
-
-template <class Value, class Index>
 void row_axpys(const Csr<Value, Index>& X, std::size_t begin, std::size_t end, const double* l, double* g) {
-  for (std::size_t i = begin; i < end; ++i)
-    if (l[i - begin] != 0.0) scatter(X.values, X.indices, X.indptr[i], X.indptr[i + 1], l[i - begin], g);
+  tile::axpys(X, begin, end, l, g);
 }
 template <class Value>
 void row_axpys(const Dense<Value>& X, std::size_t begin, std::size_t end, const double* l, double* g) {
   tile::axpys(X.row(begin), end - begin, X.n_cols, 0, X.n_cols, l, g);
 }
 
+// Calls body(begin, end) on tasks of whole rows.
+template <class Matrix, class Body>
+void each_row_task(const Matrix& X, int n_threads, const Body& body) {
+  const std::size_t n_tasks =
+      std::clamp<std::size_t>(X.n_entries() / kEntriesPerTask, 1, X.n_rows ? X.n_rows : 1);
+  parallel_for(n_tasks, threads_for(X.n_entries(), n_threads),
+               [&](std::size_t k) { body(X.n_rows * k / n_tasks, X.n_rows * (k + 1) / n_tasks); });
+}
+
 // f = X w
 template <class Matrix>
 void dot(const Matrix& X, const double* w, double* f, int n_threads) {
-  const std::size_t n_tasks = std::clamp<std::size_t>(X.n_entries() / kEntriesPerTask, 1, X.n_rows ? X.n_rows : 1);
-  parallel_for(n_tasks, threads_for(X.n_entries(), n_threads), [&](std::size_t k) {
-    const std::size_t begin = X.n_rows * k / n_tasks, end = X.n_rows * (k + 1) / n_tasks;
-    row_dots(X, begin, end, w, f + begin);
-  });
+  each_row_task(X, n_threads,
+                [&](std::size_t begin, std::size_t end) { row_dots(X, begin, end, w, f + begin); });
 }
 
 // Where each row enters each column range; made once for a given number of ranges.
@@ -102,7 +91,7 @@ template <class Value, class Index>
 class ColumnSplit {
  public:
   void prepare(const Csr<Value, Index>& X, std::size_t n_ranges) {
-    if (boundaries_.size() == n_ranges + 1) return;
+    if (n_ranges == 1 || boundaries_.size() == n_ranges + 1) return;
     boundaries_ = equal_boundaries(X, n_ranges);
     splits_.assign((n_ranges - 1) * X.n_rows, 0);
     for (std::size_t i = 0; i < X.n_rows; ++i) {
@@ -114,12 +103,11 @@ class ColumnSplit {
       }
     }
   }
-  std::size_t n_ranges() const { return boundaries_.size() - 1; }
   std::int64_t begin(const Csr<Value, Index>& X, std::size_t i, std::size_t r) const {
     return r == 0 ? X.indptr[i] : splits_[(r - 1) * X.n_rows + i];
   }
-  std::int64_t end(const Csr<Value, Index>& X, std::size_t i, std::size_t r) const {
-    return r + 1 == n_ranges() ? X.indptr[i + 1] : splits_[r * X.n_rows + i];
+  std::int64_t end(const Csr<Value, Index>& X, std::size_t i, std::size_t r, std::size_t n_ranges) const {
+    return r + 1 == n_ranges ? X.indptr[i + 1] : splits_[r * X.n_rows + i];
   }
 
  private:
@@ -166,8 +154,9 @@ void column_ranges(const Csr<Value, Index>& X, ColumnSplit<Value, Index>& split,
   for (std::size_t chunk = 0; chunk < n_chunks; ++chunk) {
     const std::size_t begin = X.n_rows * chunk / n_chunks, end = X.n_rows * (chunk + 1) / n_chunks;
     parallel_for(n_ranges, n_threads, [&](std::size_t r) {
-      for (std::size_t i = begin; i < end; ++i)
-        if (l[i] != 0.0) scatter(X.values, X.indices, split.begin(X, i, r), split.end(X, i, r), l[i], g);
+      tile::scatter_rows(
+          X, begin, end, l + begin, [&](std::size_t i) { return split.begin(X, i, r); },
+          [&](std::size_t i) { return split.end(X, i, r, n_ranges); }, g);
     });
   }
 }

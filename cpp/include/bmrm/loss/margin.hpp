@@ -5,10 +5,12 @@
 
 namespace bmrm {
 
+// Losses with linear pieces are written without branches: which piece a row lies in cannot be guessed.
+
 // max(0, rho - z) and its square: perceptron (rho = 0), hinge (rho = 1) and novelty share one formula.
 struct LinearMargin {
   double rho;
-  ValueSlope operator()(double z) const { return z < rho ? ValueSlope{rho - z, -1.0} : ValueSlope{0.0, 0.0}; }
+  ValueSlope operator()(double z) const { return {std::max(0.0, rho - z), -static_cast<double>(z < rho)}; }
   Interval subdifferential(double z) const { return {z <= rho ? -1.0 : 0.0, z < rho ? -1.0 : 0.0}; }
   int piece(double z) const { return z < rho ? 0 : 1; }
 };

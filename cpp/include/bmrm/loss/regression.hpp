@@ -18,7 +18,7 @@ struct Quantile {
   double tau;
   ValueSlope operator()(double f, double y) const {
     const double r = f - y;
-    const double slope = r > 0.0 ? 1.0 - tau : (r < 0.0 ? -tau : 0.0);
+    const double slope = static_cast<double>(r > 0.0) * (1.0 - tau) - static_cast<double>(r < 0.0) * tau;
     return {slope * r, slope};
   }
   Interval subdifferential(double f, double y) const { return {f > y ? 1.0 - tau : -tau, f < y ? -tau : 1.0 - tau}; }
@@ -36,7 +36,7 @@ struct EpsilonInsensitive {
   ValueSlope operator()(double f, double y) const {
     const double r = f - y;
     const double excess = std::abs(r) - eps;
-    return excess > 0.0 ? ValueSlope{excess, sign(r)} : ValueSlope{0.0, 0.0};
+    return {std::max(0.0, excess), static_cast<double>(excess > 0.0) * sign(r)};
   }
   Interval subdifferential(double f, double y) const {
     const double r = f - y;
@@ -60,8 +60,8 @@ struct Huber {
   double delta;
   ValueSlope operator()(double f, double y) const {
     const double r = f - y;
-    if (std::abs(r) < delta) return {0.5 * r * r, r};
-    return {delta * (std::abs(r) - 0.5 * delta), delta * sign(r)};
+    const double s = std::clamp(r, -delta, delta);
+    return {s * (r - 0.5 * s), s};
   }
   double curvature(double f, double y) const { return std::abs(f - y) < delta ? 1.0 : 0.0; }
   int piece(double f, double y) const { return f - y <= -delta ? 0 : (f - y < delta ? 1 : 2); }
