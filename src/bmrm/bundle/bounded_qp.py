@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bmrm.bundle.box import free_box
+from bmrm.bundle.box import FreeBox
 from bmrm.bundle.master import MasterSolution, lower_bound, on_simplex
 from bmrm.bundle.planes import Array, Bundle
 from bmrm.bundle.qp import inverse_weights, program_with_slacks, with_slacks
@@ -26,6 +26,7 @@ class BoundedMaster:
         self.free = regularizer.free
         self._inverse = inverse_weights(regularizer)
         self._reach = np.full(self.free.size, 10.0)
+        self._box = FreeBox(regularizer)
 
     def solve(self, bundle: Bundle, lam: float, upper: float) -> MasterSolution:
         """Maximize the dual from the bundle's multipliers; return clip(-A alpha / (lam weights)) and the bound."""
@@ -47,9 +48,10 @@ class BoundedMaster:
             if t == 1.0 and float(np.abs(step).sum()) <= 1e-13:
                 break
         alpha = on_simplex(x[2 * free.size :])
-        w = self._penalized_minimizer(bundle.combine(alpha), lam)
+        c = bundle.combine(alpha)
+        w = self._penalized_minimizer(c, lam)
         w[free] = np.clip(nu[1:] / lam, lower_end, upper_end)
-        solution = MasterSolution(w, self._bound(bundle, lam, upper, alpha))
+        solution = MasterSolution(w, self._bound(bundle, lam, upper, c, float(alpha @ bundle.offsets)))
         self._reach = np.where(np.abs(w[free]) > 0.9 * self._reach, 10.0 * self._reach, self._reach)
         bundle.record(alpha)
         return solution
@@ -95,10 +97,10 @@ class BoundedMaster:
             lower, upper = (middle, upper) if slope(middle) > 0.0 else (lower, middle)
         return lower
 
-    def _bound(self, bundle: Bundle, lam: float, upper: float, alpha: Array) -> float:
-        box = np.full(bundle.dim, np.inf)
+    def _bound(self, bundle: Bundle, lam: float, upper: float, c: Array, b: float) -> float:
+        box: Array | float = np.inf
         if self.free.size:
-            level = (upper - bundle.floor) / lam
+            level = max(upper - bundle.floor, 0.0) / lam
             norms = np.sqrt((bundle.normals**2 * self._inverse).sum(axis=1))
-            box[self.free] = free_box(self.regularizer, bundle, upper, norms * np.sqrt(2.0 * max(level, 0.0)))
-        return lower_bound(self.regularizer, lam, bundle, alpha, box)
+            box = self._box.around(bundle, lam, upper, norms * np.sqrt(2.0 * level), c[self.free])
+        return lower_bound(self.regularizer, lam, bundle, c, b, box)

@@ -10,54 +10,75 @@ and the penalized part of w is bounded because lam Omega(w) is, so each plane is
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from bmrm.bundle.planes import Array, Bundle
 from bmrm.regularizers.base import Separable
 
 
-def free_box(regularizer: Separable, bundle: Bundle, upper: float, reach: Array) -> Array:
-    """Return, for each free coordinate, a number that bounds its absolute value at the minimizer of J.
+class FreeBox:
+    """Remembers the box of one problem's free coordinates: once proved it stays valid, and is only made smaller.
 
     Parameters
     ----------
     regularizer : Separable
         Bound to the problem's length.
-    upper : float
-        An upper bound of min J.
-    reach : array (k,)
-        For each plane, a bound of |<a_i, w>| over the penalized coordinates of the minimizer.
     """
-    free = regularizer.free
-    inside = np.maximum(np.abs(np.broadcast_to(regularizer.lower, bundle.dim)[free]),
-                        np.abs(np.broadcast_to(regularizer.upper, bundle.dim)[free]))  # fmt: skip
-    if not (np.isfinite(upper) and np.isfinite(reach).all()):
-        return inside
-    E, room = bundle.normals[:, free], upper - bundle.offsets + reach
-    box = _interval(E[:, 0], room) if free.size == 1 else _polytope(E, room)
-    return np.minimum(inside, box)
+
+    def __init__(self, regularizer: Separable) -> None:
+        self.free = regularizer.free
+        self._inside: Array = np.empty(0)
+        if self.free.size:
+            sides = (regularizer.lower, regularizer.upper)
+            ends = [np.abs(np.broadcast_to(side, regularizer.s.shape))[self.free] for side in sides]
+            self._inside = np.maximum(*ends)
+        self._box = self._inside.copy()
+        self._problem: tuple[float, float] = (0.0, 0.0)
+
+    def around(self, bundle: Bundle, lam: float, upper: float, reach: Array, slopes: Array) -> Array:
+        """Return a bound of |w_j| at the minimizer of J for every coordinate, infinite for the penalized ones.
+
+        Parameters
+        ----------
+        upper : float
+            An upper bound of min J.
+        reach : array (k,)
+            For each plane, a bound of |<a_i, w>| over the penalized coordinates of the minimizer.
+        slopes : array
+            What will be charged against the box: a better box is sought only if the charge matters.
+        """
+        if lam != self._problem[0]:
+            self._box = self._inside.copy()
+        sloped = slopes != 0.0
+        charge = float(np.abs(slopes[sloped]) @ self._box[sloped])
+        if not charge <= 1e-13 * abs(upper):
+            self._box = np.minimum(self._box, self._from_planes(bundle, upper, reach))
+        self._problem = (lam, upper)
+        box = np.full(bundle.dim, np.inf)
+        box[self.free] = self._box
+        return box
+
+    def _from_planes(self, bundle: Bundle, upper: float, reach: Array) -> Array:
+        if not (np.isfinite(upper) and np.isfinite(reach).all()):
+            return self._box
+        E, room = bundle.normals[:, self.free], upper - bundle.offsets + reach
+        return _interval(E[:, 0], room) if self.free.size == 1 else _polytope(E, room)
 
 
 def _interval(slopes: Array, room: Array) -> Array:
     """One free coordinate v: slopes_i v <= room_i for all i."""
-    ends = [
-        np.min(room[side] / np.abs(slopes[side]), initial=np.inf) for side in (slopes > 0, slopes < 0)
-    ]
+    ends = [float(np.min(room[side] / np.abs(slopes[side]), initial=np.inf)) for side in (slopes > 0, slopes < 0)]
     return np.array([max(0.0, *ends)])
 
 
 def _polytope(E: Array, room: Array) -> Array:
     """Several: the largest |v_j| over the polytope E v <= room, by two small linear programs for each j."""
+    directions = np.concatenate([np.eye(E.shape[1]), -np.eye(E.shape[1])])
+    ends = np.array([_extent(E, room, c) for c in directions])
+    return 1.01 * np.maximum(ends[: E.shape[1]], ends[E.shape[1] :])
+
+
+def _extent(E: Array, room: Array, c: Array) -> float:
     from scipy.optimize import linprog
 
-    r = E.shape[1]
-    box = np.full(r, np.inf)
-    for j in range(r):
-        ends = [_extent(linprog, E, room, sign * np.eye(r)[j]) for sign in (1.0, -1.0)]
-        box[j] = max(ends)
-    return box * 1.01
-
-
-def _extent(linprog: object, E: Array, room: Array, c: npt.NDArray[np.float64]) -> float:
-    answer = linprog(-c, A_ub=E, b_ub=room, bounds=(None, None), method="highs")  # type: ignore[operator]
-    return float(abs(answer.fun)) if answer.status == 0 else np.inf
+    answer = linprog(-c, A_ub=E, b_ub=room, bounds=(None, None), method="highs")
+    return abs(float(answer.fun)) if answer.status == 0 else np.inf

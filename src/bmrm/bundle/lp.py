@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bmrm.bundle.box import free_box
+from bmrm.bundle.box import FreeBox
 from bmrm.bundle.master import MasterSolution, lower_bound, on_simplex
 from bmrm.bundle.planes import Array, Bundle
 from bmrm.regularizers.l1 import L1
@@ -26,6 +26,7 @@ class L1Master:
     def __init__(self, regularizer: L1) -> None:
         self.regularizer = regularizer
         self.free = regularizer.free
+        self._box = FreeBox(regularizer)
         self._program: Any = None
         self._ids: npt.NDArray[np.int64] = np.empty(0, np.int64)
         self._norms: Array = np.empty(0)
@@ -41,17 +42,14 @@ class L1Master:
         w = self.regularizer.clip(values[1 : 1 + d] - values[1 + d :])
         duals = -np.asarray(solution.row_dual)
         alpha = on_simplex(duals) if duals.max(initial=0.0) > 0.0 else on_simplex(bundle.multipliers)
-        lower = lower_bound(self.regularizer, lam, bundle, alpha, self._box(bundle, lam, upper))
+        c, b = bundle.combine(alpha), float(alpha @ bundle.offsets)
+        box: Array | float = np.inf
+        if self.free.size:
+            level = max(upper - bundle.floor, 0.0) / lam
+            box = self._box.around(bundle, lam, upper, self._norms * level, c[self.free])
+        lower = lower_bound(self.regularizer, lam, bundle, c, b, box)
         bundle.record(alpha)
         return MasterSolution(w, lower)
-
-    def _box(self, bundle: Bundle, lam: float, upper: float) -> Array | float:
-        if self.free.size == 0:
-            return np.inf
-        box = np.full(bundle.dim, np.inf)
-        level = max(upper - bundle.floor, 0.0) / lam
-        box[self.free] = free_box(self.regularizer, bundle, upper, self._norms * level)
-        return box
 
     def _follow(self, bundle: Bundle) -> Any:
         """Make the program's rows match the bundle's planes."""

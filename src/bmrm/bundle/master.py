@@ -49,19 +49,19 @@ def on_simplex(multipliers: Array) -> Array:
 
 
 def lower_bound(
-    regularizer: Regularizer, lam: float, bundle: Bundle, alpha: Array, box: Array | float
+    regularizer: Regularizer, lam: float, bundle: Bundle, c: Array, b: float, box: Array | float
 ) -> float:
-    """Return the bound of min J that multipliers on the simplex prove.
+    """Return the bound of min J that a combination (c, b) of the planes proves.
 
-    J(w) >= lam Omega(w) + <A alpha, w> + <b, alpha> for every w, and the right side's minimum over w is the
-    regularizer's `dual`. Free coordinates and rounding are charged against the box, which must hold a minimizer
-    of J. Where the dual is infinite, the planes are mixed with the floor until it is not.
+    J(w) >= lam Omega(w) + <c, w> + b for every w, and the right side's minimum over w is the regularizer's
+    `dual`. Free coordinates and rounding are charged against the box, which must hold a minimizer of J. Where the
+    dual is infinite, the combination is mixed with the floor until it is not.
     """
-    c, b = bundle.combine(alpha), float(alpha @ bundle.offsets)
     best = b + regularizer.dual(c, lam, box)[0]
-    if np.isfinite(bundle.floor) and not np.isfinite(best):
-        theta = regularizer.largest_multiple(c, lam)
-        best = theta * b + (1.0 - theta) * bundle.floor + regularizer.dual(theta * c, lam, box)[0]
+    if np.isfinite(best) and best >= bundle.floor:
+        return best
     if np.isfinite(bundle.floor):
-        best = max(best, bundle.floor + regularizer.dual(np.zeros_like(c), lam)[0])
+        theta = regularizer.largest_multiple(c, lam)
+        mixed = theta * b + (1.0 - theta) * bundle.floor + regularizer.dual(theta * c, lam, box)[0]
+        best = max(best, mixed, bundle.floor + regularizer.dual(np.zeros_like(c), lam)[0])
     return best

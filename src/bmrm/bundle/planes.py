@@ -60,6 +60,7 @@ class Bundle:
         self.ids: npt.NDArray[np.int64] = np.empty(0, np.int64)
         self.idle: npt.NDArray[np.int64] = np.empty(0, np.int64)
         self.multipliers: Array = np.empty(0)
+        self.removals = 0  # how often planes were taken away: tells masters whether to look for gaps
         self._next_id = 0
         if np.isfinite(floor):
             self._append(np.zeros(dim), floor, 1.0)
@@ -125,6 +126,7 @@ class Bundle:
             self._keep(keep)
 
     def _keep(self, rows: npt.NDArray[np.intp]) -> None:
+        self.removals += 1
         self._normals[: rows.size] = self._normals[rows]
         self.offsets, self.ids, self.idle = self.offsets[rows], self.ids[rows], self.idle[rows]
         self.multipliers = self.multipliers[rows]

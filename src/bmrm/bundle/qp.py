@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bmrm import _core
-from bmrm.bundle.box import free_box
+from bmrm.bundle.box import FreeBox
 from bmrm.bundle.master import MasterSolution, lower_bound, on_simplex
 from bmrm.bundle.planes import Array, Bundle
 from bmrm.regularizers.l2 import L2
@@ -26,45 +26,36 @@ class L2Master:
     def __init__(self, regularizer: L2) -> None:
         self.regularizer = regularizer
         self.free = regularizer.free
-        self._penalized_inverse = inverse_weights(regularizer)
+        self._inverse = inverse_weights(regularizer)
         self._reach = np.full(self.free.size, 10.0)  # half-widths of the intervals for the free coordinates
+        self._box = FreeBox(regularizer)
         self._ids: npt.NDArray[np.int64] = np.empty(0, np.int64)
         self._norms: Array = np.empty(0)
         self._qp: _core.ActiveSetQp | None = None
+        self._followed: tuple[Bundle, int] | None = None
 
     def solve(self, bundle: Bundle, lam: float, upper: float) -> MasterSolution:
         """Solve the dual, warm; return w = -A alpha / (lam weights) and the bound that alpha proves."""
-        self._follow(bundle)
-        assert self._qp is not None
+        program = self._follow(bundle)
         r = self.free.size
         linear = lam * np.concatenate([-self._reach, -self._reach, bundle.offsets])
-        x = self._qp.solve(linear)
-        nu = self._qp.multipliers()
-        alpha = on_simplex(x[2 * r :])
-        w = self.regularizer.dual(bundle.combine(alpha), lam, np.inf if r == 0 else self._box_for(bundle))[1]
-        w[self.free] = np.clip(nu[1:] / lam, -self._reach, self._reach)
-        lower = self._bound(bundle, lam, upper, alpha)
-        self._reach = np.where(np.abs(w[self.free]) > 0.9 * self._reach, 10.0 * self._reach, self._reach)
+        alpha = on_simplex(program.solve(linear)[2 * r :])
+        c, b = bundle.combine(alpha), float(alpha @ bundle.offsets)
+        w = c * self._inverse / -lam
+        box: Array | float = np.inf
+        if r:
+            w[self.free] = np.clip(program.multipliers()[1:] / lam, -self._reach, self._reach)
+            self._reach = np.where(np.abs(w[self.free]) > 0.9 * self._reach, 10.0 * self._reach, self._reach)
+            reach = self._norms * np.sqrt(2.0 * max(self._level(bundle, lam, upper, c, b), 0.0))
+            box = self._box.around(bundle, lam, upper, reach, c[self.free])
+        lower = lower_bound(self.regularizer, lam, bundle, c, b, box)
         bundle.record(alpha)
         return MasterSolution(w, lower)
 
-    def _box_for(self, bundle: Bundle) -> Array:
-        box = np.full(bundle.dim, np.inf)
-        box[self.free] = self._reach
-        return box
-
-    def _bound(self, bundle: Bundle, lam: float, upper: float, alpha: Array) -> float:
-        if self.free.size == 0:
-            return lower_bound(self.regularizer, lam, bundle, alpha, np.inf)
-        box = np.full(bundle.dim, np.inf)
-        level = self._level(bundle, lam, upper, alpha)
-        box[self.free] = free_box(self.regularizer, bundle, upper, self._norms * np.sqrt(2.0 * max(level, 0.0)))
-        return lower_bound(self.regularizer, lam, bundle, alpha, box)
-
-    def _level(self, bundle: Bundle, lam: float, upper: float, alpha: Array) -> float:
+    def _level(self, bundle: Bundle, lam: float, upper: float, slopes: Array, b: float) -> float:
         """Return a bound of Omega at the minimizer, given J(w) <= upper.
 
-        With a floor, lam Omega(w) <= upper - floor. Without one, the combination alpha of planes takes its place:
+        With a floor, lam Omega(w) <= upper - floor. Without one, the combination of the planes takes its place:
         lam/2 z^2 - |c| z + b - |e| |v| <= upper for z = |w|, c and e its slopes in the penalized and the free
         part, and |v| <= k0 + k1 z by the planes; the largest z that satisfies this is the root of a quadratic.
         """
@@ -72,11 +63,10 @@ class L2Master:
             return (upper - bundle.floor) / lam
         if not np.isfinite(upper):
             return np.inf
-        slopes = bundle.combine(alpha)
         e = float(np.abs(slopes[self.free]).sum())
         k0, k1 = self._growth(bundle, upper) if e > 0.0 else (0.0, 0.0)
-        c = float(np.sqrt(np.sum(slopes**2 * self._penalized_inverse))) + e * k1
-        rest = upper - float(alpha @ bundle.offsets) + e * k0
+        c = float(np.sqrt(np.sum(slopes**2 * self._inverse))) + e * k1
+        rest = upper - b + e * k0
         z = (c + np.sqrt(c * c + 2.0 * lam * max(rest, 0.0))) / lam
         return 0.5 * float(z) ** 2
 
@@ -94,17 +84,19 @@ class L2Master:
             pairs.append((max(0.0, room[best]), self._norms[side][best] / np.abs(slopes[side][best])))
         return max(p[0] for p in pairs), max(p[1] for p in pairs)
 
-    def _follow(self, bundle: Bundle) -> None:
+    def _follow(self, bundle: Bundle) -> _core.ActiveSetQp:
         """Make the quadratic program's variables match the bundle's planes."""
-        if not self._drop(bundle):
+        if self._qp is None or (self._followed != (bundle, bundle.removals) and not self._drop(bundle)):
             self._restart(bundle)
         for k in range(self._ids.size, len(bundle)):
             self._add(bundle, k)
+        self._followed = (bundle, bundle.removals)
+        assert self._qp is not None
+        return self._qp
 
     def _drop(self, bundle: Bundle) -> bool:
         """Remove the variables of planes that are gone; False if that cannot be done from where we stand."""
-        if self._qp is None:
-            return False
+        assert self._qp is not None
         kept = np.isin(self._ids, bundle.ids)
         if not np.array_equal(self._ids[kept], bundle.ids[: int(kept.sum())]):
             return False
@@ -136,7 +128,7 @@ class L2Master:
         assert self._qp is not None
         a = bundle.normals[k]
         products = np.empty(k + 1)
-        _core.dense(bundle.normals[: k + 1]).dot(a * self._penalized_inverse, products, bundle.n_threads)
+        _core.dense(bundle.normals[: k + 1]).dot(a * self._inverse, products, bundle.n_threads)
         column = np.concatenate([[1.0], self._without_noise(bundle, a[self.free])])
         self._qp.add(np.concatenate([np.zeros(2 * self.free.size), products]), column)
         self._ids = np.append(self._ids, bundle.ids[k])

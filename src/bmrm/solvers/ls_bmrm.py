@@ -65,7 +65,7 @@ class LsBMRM(Solver, name="ls_bmrm"):
                 best = problem.risk.at(best.w)
                 upper = lam * regularizer.value(best.w) + best.value
             line = best.toward(solution.w)
-            t = linesearch.minimize(problem, line, guess=float(np.clip(t, 1e-3, 1.0)))
+            t = linesearch.minimize(problem, line, guess=float(np.clip(2.0 * t, 1e-3, 1.0)))
             candidate = line.at(t)
             objective = lam * regularizer.value(candidate.w) + candidate.value
             if objective < upper:

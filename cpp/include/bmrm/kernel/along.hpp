@@ -154,7 +154,9 @@ class LossLine final : public LineTerm {
   BracketSlopes open_block(std::size_t k, double lower, double upper) {
     BracketSlopes sum;
     Settled& settled = blocks_[k].settled;
-    blocks_[k].open.clear();
+    std::vector<std::uint32_t>& open = blocks_[k].open;
+    open.resize(end(k) - begin(k));
+    std::size_t n_open = 0;
     settled = {};
     Chunk chunk;
     for (std::size_t i = begin(k); i < end(k); i += kChunk) {
@@ -172,9 +174,12 @@ class LossLine final : public LineTerm {
         sum.upper.curvature += add_chunk(chunk.curvature1, n);
         settled.linear += add_chunk(chunk.linear, n);
       }
-      for (std::size_t j = 0; j < n; ++j)
-        if (chunk.settles[j] == 0.0) blocks_[k].open.push_back(static_cast<std::uint32_t>(i + j - begin(k)));
+      for (std::size_t j = 0; j < n; ++j) {
+        open[n_open] = static_cast<std::uint32_t>(i + j - begin(k));
+        n_open += chunk.settles[j] == 0.0;
+      }
     }
+    open.resize(n_open);
     return sum;
   }
 

@@ -11,8 +11,8 @@ namespace bmrm::tile {
 
 // f[r] = <x_r, w> for R rows side by side: the loads of w are shared and R sums hide each other's latency.
 template <std::size_t R, class Value>
-BMRM_INLINE void dots_of(const Value* __restrict x, std::size_t apart, std::size_t n,
-                         const double* __restrict w, double (&f)[R]) {
+BMRM_INLINE void dots_of(const Value* __restrict x, std::size_t apart, std::size_t n, const double* __restrict w,
+                         double (&f)[R]) {
   Lanes even[R] = {}, odd[R] = {}, a, b, xs;
   std::size_t j = 0;
   for (; j + 2 * kLanes <= n; j += 2 * kLanes) {
@@ -41,8 +41,7 @@ BMRM_INLINE void dots_of(const Value* __restrict x, std::size_t apart, std::size
 // The rows side by side come from the four quarters of the tile: four streams read 1.4 times as many bytes
 // per second from memory as one.
 template <class Value>
-BMRM_INLINE void dots_body(const Value* x, std::size_t n_rows, std::size_t n_cols, const double* w,
-                           double* f) {
+BMRM_INLINE void dots_body(const Value* x, std::size_t n_rows, std::size_t n_cols, const double* w, double* f) {
   const std::size_t quarter = n_rows / 4;
   for (std::size_t i = 0; i < quarter; ++i) {
     double s[4];
@@ -95,8 +94,8 @@ BMRM_INLINE std::size_t nonzero(const double* l, std::size_t n, unsigned (&kept)
 
 // g[j] += sum over the rows with l != 0 of l_i x_ij for columns [begin, end).
 template <class Value>
-BMRM_INLINE void axpys_body(const Value* x, std::size_t n_rows, std::size_t stride, std::size_t begin,
-                            std::size_t end, const double* l, double* g) {
+BMRM_INLINE void axpys_body(const Value* x, std::size_t n_rows, std::size_t stride, std::size_t begin, std::size_t end,
+                            const double* l, double* g) {
   unsigned kept[kRowsPerList];
   const Value* rows[4];
   double c[4];
@@ -126,12 +125,12 @@ BMRM_CLONES static inline void dots(const float* x, std::size_t n_rows, std::siz
                                     double* f) {
   dots_body(x, n_rows, n_cols, w, f);
 }
-BMRM_CLONES static inline void axpys(const double* x, std::size_t n_rows, std::size_t stride,
-                                     std::size_t begin, std::size_t end, const double* l, double* g) {
+BMRM_CLONES static inline void axpys(const double* x, std::size_t n_rows, std::size_t stride, std::size_t begin,
+                                     std::size_t end, const double* l, double* g) {
   axpys_body(x, n_rows, stride, begin, end, l, g);
 }
-BMRM_CLONES static inline void axpys(const float* x, std::size_t n_rows, std::size_t stride,
-                                     std::size_t begin, std::size_t end, const double* l, double* g) {
+BMRM_CLONES static inline void axpys(const float* x, std::size_t n_rows, std::size_t stride, std::size_t begin,
+                                     std::size_t end, const double* l, double* g) {
   axpys_body(x, n_rows, stride, begin, end, l, g);
 }
 

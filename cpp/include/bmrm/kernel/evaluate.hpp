@@ -51,15 +51,12 @@ LossSum weighted_loss(const L& loss, const double* __restrict f, const double* _
 
 // The weighted sums over rows [begin, end), and their weighted slopes.
 template <class L>
-LossSum loss_on_rows(const L& loss, const double* f, const Rows& rows, std::size_t begin, std::size_t end,
-                     double* l) {
+LossSum loss_on_rows(const L& loss, const double* f, const Rows& rows, std::size_t begin, std::size_t end, double* l) {
   const double* y = rows.y.data() + begin;
   if (rows.weight.empty())
-    return weighted_loss(
-        loss, f + begin, y, end - begin, [c = rows.scale](std::size_t) { return c; }, l + begin);
+    return weighted_loss(loss, f + begin, y, end - begin, [c = rows.scale](std::size_t) { return c; }, l + begin);
   return weighted_loss(
-      loss, f + begin, y, end - begin, [c = rows.weight.data() + begin](std::size_t i) { return c[i]; },
-      l + begin);
+      loss, f + begin, y, end - begin, [c = rows.weight.data() + begin](std::size_t i) { return c[i]; }, l + begin);
 }
 
 inline LossSum loss_on_rows(const AnyScalarLoss& loss, const double* f, const Rows& rows, std::size_t begin,
@@ -108,9 +105,8 @@ inline std::size_t rows_per_tile(std::size_t n_rows, std::size_t entries, std::s
 
 // scores = X w + shift, value and slopes of the loss, g = X' slopes. Needs Transpose::kRowBlocks.
 template <class Matrix>
-LossSum fused(const Matrix& X, const Cut& cut, std::size_t bytes_per_entry, const AnyScalarLoss& loss,
-              const double* w, const Shift& shift, const Rows& rows, double* f, double* l, double* g,
-              int n_threads) {
+LossSum fused(const Matrix& X, const Cut& cut, std::size_t bytes_per_entry, const AnyScalarLoss& loss, const double* w,
+              const Shift& shift, const Rows& rows, double* f, double* l, double* g, int n_threads) {
   std::vector<LossSum> parts(cut.n_blocks);
   const std::size_t tile = rows_per_tile(X.n_rows, X.n_entries(), bytes_per_entry);
   sum_blocks(cut, X.n_cols, g, threads_for(X.n_entries(), n_threads), [&](std::size_t k, double* own) {

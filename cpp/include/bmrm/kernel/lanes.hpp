@@ -5,8 +5,7 @@
 #include <cstddef>
 #include <cstring>
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__linux__) && \
-    !defined(BMRM_SANITIZED)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__linux__) && !defined(BMRM_SANITIZED)
 #define BMRM_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define BMRM_CLONES

@@ -48,8 +48,8 @@ struct Cut {
 
 // A pass shorter than about 0.1 ms is not worth waking another thread.
 inline int threads_for(std::size_t entries, int n_threads) {
-  return std::max(
-      1, std::min<int>(n_threads, static_cast<int>(std::min<std::size_t>(entries / kEntriesPerTask, 1024))));
+  return std::max(1,
+                  std::min<int>(n_threads, static_cast<int>(std::min<std::size_t>(entries / kEntriesPerTask, 1024))));
 }
 
 template <class Value, class Index>
@@ -73,8 +73,7 @@ void row_axpys(const Dense<Value>& X, std::size_t begin, std::size_t end, const 
 // Calls body(begin, end) on tasks of whole rows.
 template <class Matrix, class Body>
 void each_row_task(const Matrix& X, int n_threads, const Body& body) {
-  const std::size_t n_tasks =
-      std::clamp<std::size_t>(X.n_entries() / kEntriesPerTask, 1, X.n_rows ? X.n_rows : 1);
+  const std::size_t n_tasks = std::clamp<std::size_t>(X.n_entries() / kEntriesPerTask, 1, X.n_rows ? X.n_rows : 1);
   parallel_for(n_tasks, threads_for(X.n_entries(), n_threads),
                [&](std::size_t k) { body(X.n_rows * k / n_tasks, X.n_rows * (k + 1) / n_tasks); });
 }
@@ -82,8 +81,7 @@ void each_row_task(const Matrix& X, int n_threads, const Body& body) {
 // f = X w
 template <class Matrix>
 void dot(const Matrix& X, const double* w, double* f, int n_threads) {
-  each_row_task(X, n_threads,
-                [&](std::size_t begin, std::size_t end) { row_dots(X, begin, end, w, f + begin); });
+  each_row_task(X, n_threads, [&](std::size_t begin, std::size_t end) { row_dots(X, begin, end, w, f + begin); });
 }
 
 // Where each row enters each column range; made once for a given number of ranges.

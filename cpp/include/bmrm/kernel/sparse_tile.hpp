@@ -123,8 +123,7 @@ BMRM_INLINE void scatter_flat(const Csr<Value, Index>& X, std::size_t begin, std
     const Index* at = X.indices + first;
     for (std::int64_t p = 0; p < n; ++p) g[at[p]] += c[p] * static_cast<double>(x[p]);
     if (n > 0 || i == end) continue;
-    if (l[i - begin] != 0.0)
-      scatter(x, at, X.indptr[i + 1] - first, l[i - begin], g);  // longer than the list
+    if (l[i - begin] != 0.0) scatter(x, at, X.indptr[i + 1] - first, l[i - begin], g);  // longer than the list
     ++i;
   }
 }
@@ -136,18 +135,17 @@ BMRM_INLINE void axpys_body(const Csr<Value, Index>& X, std::size_t begin, std::
   const auto zeros = static_cast<std::size_t>(std::count(l, l + n, 0.0));
   if (!long_rows(X) && 4 * zeros < 3 * n) return scatter_flat(X, begin, end, l, g);
   scatter_rows(
-      X, begin, end, l, [&](std::size_t i) { return X.indptr[i]; },
-      [&](std::size_t i) { return X.indptr[i + 1]; }, g);
+      X, begin, end, l, [&](std::size_t i) { return X.indptr[i]; }, [&](std::size_t i) { return X.indptr[i + 1]; }, g);
 }
 
-#define BMRM_SPARSE_TILE(Value, Index)                                                                 \
-  BMRM_CLONES static inline void dots(const Csr<Value, Index>& X, std::size_t begin, std::size_t end,  \
-                                      const double* w, double* f) {                                    \
-    dots_body(X, begin, end, w, f);                                                                    \
-  }                                                                                                    \
-  BMRM_CLONES static inline void axpys(const Csr<Value, Index>& X, std::size_t begin, std::size_t end, \
-                                       const double* l, double* g) {                                   \
-    axpys_body(X, begin, end, l, g);                                                                   \
+#define BMRM_SPARSE_TILE(Value, Index)                                                                                 \
+  BMRM_CLONES static inline void dots(const Csr<Value, Index>& X, std::size_t begin, std::size_t end, const double* w, \
+                                      double* f) {                                                                     \
+    dots_body(X, begin, end, w, f);                                                                                    \
+  }                                                                                                                    \
+  BMRM_CLONES static inline void axpys(const Csr<Value, Index>& X, std::size_t begin, std::size_t end,                 \
+                                       const double* l, double* g) {                                                   \
+    axpys_body(X, begin, end, l, g);                                                                                   \
   }
 BMRM_SPARSE_TILE(float, std::int32_t)
 BMRM_SPARSE_TILE(float, std::int64_t)

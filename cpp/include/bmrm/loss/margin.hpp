@@ -11,8 +11,8 @@ namespace bmrm {
 struct LinearMargin {
   double rho;
   ValueSlope operator()(double z) const { return {std::max(0.0, rho - z), -static_cast<double>(z < rho)}; }
-  Interval subdifferential(double z) const { return {z <= rho ? -1.0 : 0.0, z < rho ? -1.0 : 0.0}; }
-  int piece(double z) const { return z < rho ? 0 : 1; }
+  Interval subdifferential(double z) const { return {-static_cast<double>(z <= rho), -static_cast<double>(z < rho)}; }
+  int piece(double z) const { return z >= rho; }
 };
 
 struct SquaredMargin {
@@ -22,12 +22,13 @@ struct SquaredMargin {
     return {0.5 * r * r, -r};
   }
   double curvature(double z) const { return z < rho ? 1.0 : 0.0; }
-  int piece(double z) const { return z < rho ? 0 : 1; }
+  int piece(double z) const { return z >= rho; }
 };
 
 inline ValueSlope times_label(ValueSlope of_margin, double y) { return {of_margin.value, y * of_margin.slope}; }
 inline Interval times_label(Interval of_margin, double y) {
-  return y > 0 ? of_margin : Interval{-of_margin.upper, -of_margin.lower};
+  const double center = 0.5 * (of_margin.lower + of_margin.upper), half = 0.5 * (of_margin.upper - of_margin.lower);
+  return {y * center - half, y * center + half};
 }
 
 template <int rho>

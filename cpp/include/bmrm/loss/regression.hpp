@@ -21,14 +21,18 @@ struct Quantile {
     const double slope = static_cast<double>(r > 0.0) * (1.0 - tau) - static_cast<double>(r < 0.0) * tau;
     return {slope * r, slope};
   }
-  Interval subdifferential(double f, double y) const { return {f > y ? 1.0 - tau : -tau, f < y ? -tau : 1.0 - tau}; }
-  int piece(double f, double y) const { return f < y ? 0 : 1; }
+  Interval subdifferential(double f, double y) const {
+    return {static_cast<double>(f > y) - tau, static_cast<double>(f >= y) - tau};
+  }
+  int piece(double f, double y) const { return f >= y; }
 };
 
 struct LeastAbsolute {
   ValueSlope operator()(double f, double y) const { return {std::abs(f - y), sign(f - y)}; }
-  Interval subdifferential(double f, double y) const { return {f > y ? 1.0 : -1.0, f < y ? -1.0 : 1.0}; }
-  int piece(double f, double y) const { return f < y ? 0 : 1; }
+  Interval subdifferential(double f, double y) const {
+    return {2.0 * static_cast<double>(f > y) - 1.0, 2.0 * static_cast<double>(f >= y) - 1.0};
+  }
+  int piece(double f, double y) const { return f >= y; }
 };
 
 struct EpsilonInsensitive {
@@ -40,9 +44,10 @@ struct EpsilonInsensitive {
   }
   Interval subdifferential(double f, double y) const {
     const double r = f - y;
-    return {r > eps ? 1.0 : (r > -eps ? 0.0 : -1.0), r < -eps ? -1.0 : (r < eps ? 0.0 : 1.0)};
+    return {static_cast<double>(r > eps) - static_cast<double>(r <= -eps),
+            static_cast<double>(r >= eps) - static_cast<double>(r < -eps)};
   }
-  int piece(double f, double y) const { return f - y < -eps ? 0 : (f - y < eps ? 1 : 2); }
+  int piece(double f, double y) const { return (f - y >= -eps) + (f - y >= eps); }
 };
 
 struct SquaredEpsilonInsensitive {
@@ -53,7 +58,7 @@ struct SquaredEpsilonInsensitive {
     return {0.5 * excess * excess, sign(r) * excess};
   }
   double curvature(double f, double y) const { return std::abs(f - y) > eps ? 1.0 : 0.0; }
-  int piece(double f, double y) const { return f - y < -eps ? 0 : (f - y <= eps ? 1 : 2); }
+  int piece(double f, double y) const { return (f - y >= -eps) + (f - y > eps); }
 };
 
 struct Huber {
@@ -64,7 +69,7 @@ struct Huber {
     return {s * (r - 0.5 * s), s};
   }
   double curvature(double f, double y) const { return std::abs(f - y) < delta ? 1.0 : 0.0; }
-  int piece(double f, double y) const { return f - y <= -delta ? 0 : (f - y < delta ? 1 : 2); }
+  int piece(double f, double y) const { return (f - y > -delta) + (f - y >= delta); }
 };
 
 // exp(f) - y f + (y log y - y): the constant makes the smallest value 0.
