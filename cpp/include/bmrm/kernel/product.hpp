@@ -135,10 +135,11 @@ void sum_blocks(const Cut& cut, std::size_t n_cols, double* g, int n_threads, co
     body(0, g);
     return;
   }
-  std::vector<double> own((cut.n_blocks - 1) * n_cols, 0.0);
-  parallel_for(cut.n_blocks, n_threads, [&](std::size_t k) { body(k, k == 0 ? g : &own[(k - 1) * n_cols]); });
+  const std::size_t stride = (n_cols + 31) / 16 * 16;  // two threads never write to neighboring cache lines
+  std::vector<double> own((cut.n_blocks - 1) * stride, 0.0);
+  parallel_for(cut.n_blocks, n_threads, [&](std::size_t k) { body(k, k == 0 ? g : &own[(k - 1) * stride]); });
   for (std::size_t k = 1; k < cut.n_blocks; ++k)
-    for (std::size_t j = 0; j < n_cols; ++j) g[j] += own[(k - 1) * n_cols + j];
+    for (std::size_t j = 0; j < n_cols; ++j) g[j] += own[(k - 1) * stride + j];
 }
 
 // Rows are walked in chunks so that the pool can look for Ctrl-C in between.
