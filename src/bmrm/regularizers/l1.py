@@ -61,7 +61,7 @@ class L1(Separable, name="l1"):
         w = np.where(c > weight, lower, np.where(c < -weight, upper, 0.0))
         w = np.clip(w, lower, upper)
         with np.errstate(invalid="ignore"):
-            terms = np.where(w == 0.0, 0.0, weight * np.abs(w) + c * w)
+            terms = np.where(w == 0.0, 0.0, (weight + c * np.sign(w)) * np.abs(w))
         return float(np.sum(terms)), w
 
     def reach(self, a: Array, level: float) -> float:
