@@ -1,0 +1,29 @@
+"""The command line: files and flags come in, files and sentences go out. Nothing is computed here.
+
+Exit codes: 0 done (for ``train``: the gap is closed, which is proved), 3 the run ended before the tolerance was
+reached (the model is saved all the same), 2 wrong usage or input, 130 interrupted before there was a result.
+"""
+
+from __future__ import annotations
+
+import click
+
+from bmrm import __version__
+from bmrm.cli.application import Application
+from bmrm.cli.demo import demo
+from bmrm.cli.evaluate import evaluate
+from bmrm.cli.listing import listing
+from bmrm.cli.predict import predict
+from bmrm.cli.train import train
+
+__all__ = ["main"]
+
+
+@click.group(cls=Application, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="bmrm")
+def main() -> None:
+    """Regularized risk minimization with a certificate of how far from optimal the answer is."""
+
+
+for command in (train, predict, evaluate, listing, demo):
+    main.add_command(command)

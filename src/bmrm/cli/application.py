@@ -1,0 +1,44 @@
+"""The command group: turns exit codes and errors of commands into those of the process."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any, NoReturn
+
+import click
+
+WRONG_INPUT = 2
+NOT_CERTIFIED = 3
+INTERRUPTED = 130
+
+
+class Application(click.Group):
+    """A group whose commands return exit codes, and whose errors are one line on standard error."""
+
+    def main(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Run a command and end the process with its exit code."""
+        kwargs["standalone_mode"] = False
+        try:
+            code = super().main(*args, **kwargs)
+        except click.exceptions.NoArgsIsHelpError as error:
+            click.echo(error.format_message(), err=True)
+            code = WRONG_INPUT
+        except (click.Abort, KeyboardInterrupt):
+            code = _failed("interrupted before there was a result; nothing was written", INTERRUPTED)
+        except click.ClickException as error:
+            code = _failed(error.format_message(), WRONG_INPUT)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            code = 1
+        except OSError as error:
+            where = f"{error.filename}: " if error.filename else ""
+            code = _failed(f"{where}{error.strerror or error}", WRONG_INPUT)
+        except (ValueError, MemoryError) as error:
+            code = _failed(str(error) or "out of memory", WRONG_INPUT)
+        sys.exit(code or 0)
+
+
+def _failed(message: str, code: int) -> int:
+    click.echo(f"error: {' '.join(message.split())}", err=True)
+    return code

@@ -1,0 +1,71 @@
+"""``bmrm evaluate``: a model and a data file with labels come in, measures go out."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from bmrm._errors import DataError
+from bmrm.cli.metrics import measure
+from bmrm.cli.predict import read_for, scores_of
+from bmrm.model import load
+
+
+@dataclass(frozen=True)
+class EvaluateOptions:
+    """All settings of ``bmrm evaluate``, under the names of its flags."""
+
+    model: Path
+    file: Path
+    zero_based: str | None
+    json: bool
+
+
+@click.command()
+@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--zero-based", type=click.Choice(["auto", "true", "false"]),
+              help="Whether feature indices of svmlight text start at 0.  [default: as in training]")  # fmt: skip
+@click.option("--json", is_flag=True, help="Write one JSON object to standard output.")
+def evaluate(**values: Any) -> int:
+    """Compare what MODEL predicts for FILE with the labels in FILE."""
+    options = EvaluateOptions(**values)
+    model = load(options.model)
+    data = read_for(model, options.file, options.zero_based)
+    scores = scores_of(model, data, options.file)
+    try:
+        found = measure(model, data, scores)
+    except ValueError as error:
+        raise DataError(f"{options.file}: {error}") from error
+    if options.json:
+        numbers = {name: _finite(value) for name, value in found.items()}
+        click.echo(json.dumps({"n_examples": data.n_examples, **numbers}, allow_nan=False))
+    else:
+        click.echo(f"{data.n_examples} rows\n{table_of(found)}")
+    return 0
+
+
+def table_of(found: dict[str, Any]) -> str:
+    """Return the measures as aligned lines, and the confusion table where there is one."""
+    numbers = {name: value for name, value in found.items() if name not in ("classes", "confusion")}
+    width = max(map(len, numbers))
+    lines = [
+        f"{name.replace('_', ' '):<{width}}  {'undefined here' if value is None else format(value, '.6g')}"
+        for name, value in numbers.items()
+    ]
+    if "confusion" in found:
+        cells = [["true \\ predicted", *found["classes"]]]
+        cells += [[label, *row] for label, row in zip(found["classes"], found["confusion"])]
+        text = [[str(cell) for cell in row] for row in cells]
+        widths = [max(len(row[i]) for row in text) for i in range(len(text[0]))]
+        lines += ["", *("  ".join(cell.rjust(w) for cell, w in zip(row, widths)) for row in text)]
+    return "\n".join(lines)
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -1,0 +1,63 @@
+"""Files of the commands: what is read, where results go, and how labels are written."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import bmrm
+from bmrm._errors import DataError
+from bmrm.data.arrays import load_array
+from bmrm.data.dataset import Dataset
+
+
+def read_data(
+    path: Path, zero_based: str = "auto", n_features: int | None = None, threads: int | None = None
+) -> Dataset:
+    """Read a data file; the options apply to svmlight text only. Weights and several labels are checked."""
+    if path.suffix.lower() in (".npy", ".npz"):
+        data = bmrm.read(path)
+    else:
+        first = {"auto": "auto", "true": True, "false": False}[zero_based]
+        data = bmrm.read(path, zero_based=first, n_features=n_features, n_threads=threads)  # type: ignore[arg-type]
+    if isinstance(data.y, list):
+        raise DataError(f"{path}: has examples with several labels, or none; expected one each")
+    if data.n_examples == 0:
+        raise DataError(f"{path}: no examples")
+    return data
+
+
+def with_weights(data: Dataset, path: Path | None) -> Dataset:
+    """Return the data with the weights of a .npy file, if one is given."""
+    if path is None:
+        return data
+    if data.weight is not None:
+        raise DataError(f"{path}: the data file has weights of its own")
+    weight = load_array(path)
+    if weight.shape != (data.n_examples,) or weight.dtype.kind not in "biuf":
+        raise DataError(f"{path}: has type {weight.dtype} and shape {weight.shape}; expected {data.n_examples} numbers")
+    return Dataset(X=data.X, y=data.y, groups=data.groups, weight=weight.astype(np.float64))
+
+
+def check_writable(path: Path, inputs: Iterable[Path | None] = ()) -> None:
+    """Raise unless a file can be written there, before any work is done; inputs must not be overwritten."""
+    if path.is_dir():
+        raise DataError(f"{path}: is a directory; expected the name of a file")
+    for source in inputs:
+        if source is not None and source.exists() and path.exists() and path.samefile(source):
+            raise DataError(f"{path}: is an input of this command and would be overwritten")
+    try:
+        with tempfile.TemporaryFile(dir=path.resolve().parent):
+            return
+    except OSError as error:
+        raise DataError(f"{path}: cannot be written ({error.strerror})") from error
+
+
+def plain_label(value: Any) -> Any:
+    """Return a label or prediction as a number or text of Python, whole numbers as int."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    return int(plain) if isinstance(plain, float) and plain.is_integer() else plain

@@ -1,0 +1,156 @@
+"""Settings: flags and a configuration file become one dataclass."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from click.core import ParameterSource
+
+from bmrm._errors import DataError
+from bmrm._registry import Registry, unknown_name
+from bmrm.data.compress import SUFFIXES
+from bmrm.losses import LOSSES, Loss
+from bmrm.regularizers import REGULARIZERS, Regularizer
+from bmrm.solvers import SOLVERS, Solver
+
+T = TypeVar("T")
+
+DEFAULT_LAM = 1e-4
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What the names in the settings stand for."""
+
+    loss: Loss
+    regularizer: Regularizer
+    solver: Solver
+
+
+@dataclass(frozen=True)
+class TrainOptions:
+    """All settings of ``bmrm train``, under the names of its flags."""
+
+    file: Path
+    loss: str = "hinge"
+    loss_param: tuple[str, ...] = ()
+    regularizer: str = "l2"
+    regularizer_param: tuple[str, ...] = ()
+    lam: float | None = None
+    C: float | None = None
+    solver: str = "auto"
+    solver_param: tuple[str, ...] = ()
+    tol: float = 1e-3
+    max_iter: int | None = None
+    max_seconds: float | None = None
+    threads: int | None = None
+    intercept: bool = False
+    zero_based: str = "auto"
+    weights: Path | None = None
+    seed: int = 0
+    model: Path | None = None
+    history: Path | None = None
+    quiet: bool = False
+    json: bool = False
+
+    @classmethod
+    def from_context(cls, ctx: click.Context, values: dict[str, Any]) -> TrainOptions:
+        """Make the settings from what click has parsed; of lam and C a flag beats the configuration file."""
+        if values["lam"] is not None and values["C"] is not None:
+            flags = [n for n in ("lam", "C") if ctx.get_parameter_source(n) is ParameterSource.COMMANDLINE]
+            if len(flags) != 1:
+                raise click.UsageError("give either lam or C, not both (C = 1 / (lam times the number of rows))")
+            values["C" if flags == ["lam"] else "lam"] = None
+        return cls(**values)
+
+    @property
+    def model_path(self) -> Path:
+        """Where the model goes: as given, or the name of the data file in the current directory."""
+        if self.model is not None:
+            return self.model
+        name = Path(self.file.name)
+        stem = name.with_suffix("").stem if name.suffix.lower() in SUFFIXES else name.stem
+        return Path(f"{stem}.bmrm")
+
+    def make_parts(self) -> Parts:
+        """Return the loss, the regularizer and the solver that are named."""
+        return Parts(
+            _made(LOSSES, self.loss, self.loss_param),
+            _made(REGULARIZERS, self.regularizer, self.regularizer_param),
+            _made(SOLVERS, self.solver, self.solver_param),
+        )
+
+    def as_config(self) -> dict[str, Any]:
+        """Return the settings as plain JSON values, for the model file."""
+        return {name: str(value) if isinstance(value, Path) else value for name, value in asdict(self).items()}
+
+
+def _made(registry: Registry[T], name: str, parameters: Iterable[str]) -> T:
+    given = dict(_parameter(text) for text in parameters)
+    try:
+        return registry.make(name, given)
+    except TypeError as error:
+        raise click.UsageError(f"{registry.kind} '{name}' with {given}: {error}") from error
+
+
+def _parameter(text: str) -> tuple[str, Any]:
+    """Split NAME=VALUE; the value is a number or another JSON value, else text."""
+    name, equals, value = text.partition("=")
+    if not (name.strip() and equals):
+        raise click.UsageError(f"parameter {text!r}; expected NAME=VALUE, for example tau=0.9")
+    try:
+        return name.strip(), json.loads(value)
+    except ValueError:
+        return name.strip(), value.strip()
+
+
+def read_config(ctx: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
+    """Make the values of a TOML file the defaults of the command's options."""
+    if path is None:
+        return None
+    try:
+        settings = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror})") from error
+    except ValueError as error:
+        raise DataError(f"{path}: not a TOML file ({error})") from error
+    known = {each.name: each for each in ctx.command.params if each.name and each is not option}
+    values = {}
+    for key, value in settings.items():
+        name = key.replace("-", "_")
+        if name not in known:
+            raise DataError(f"{path}: {unknown_name('setting', key, known)}")
+        try:
+            values[name] = _setting(known[name], value)
+        except TypeError as error:
+            raise DataError(f"{path}: {key} = {value!r}; expected {error}") from None
+    ctx.default_map = values
+    return path
+
+
+def _setting(option: click.Parameter, value: Any) -> Any:
+    """Return the value as the option takes it, or raise TypeError with what is expected."""
+    if option.multiple:
+        if not isinstance(value, dict):
+            raise TypeError("a table of parameters, for example { tau = 0.9 }")
+        return [f"{name}={json.dumps(parameter)}" for name, parameter in value.items()]
+    expected, text = _expected(option)
+    if not isinstance(value, expected) or (isinstance(value, bool) and bool not in expected):
+        raise TypeError(text)
+    return value
+
+
+def _expected(option: click.Parameter) -> tuple[tuple[type, ...], str]:
+    if getattr(option, "is_flag", False):
+        return (bool,), "true or false"
+    if isinstance(option.type, click.types.IntParamType):
+        return (int,), "a whole number"
+    if isinstance(option.type, click.types.FloatParamType):
+        return (int, float), "a number"
+    return (str,), "text"

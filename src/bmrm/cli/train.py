@@ -1,0 +1,125 @@
+"""``bmrm train``: a data file comes in, a model file and what was proved about it go out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from bmrm.certificate import Status
+from bmrm.cli.application import NOT_CERTIFIED
+from bmrm.cli.files import check_writable, plain_label, read_data, with_weights
+from bmrm.cli.fit import Fit, fit
+from bmrm.cli.options import TrainOptions, read_config
+from bmrm.monitor import write_history
+
+_PATH = click.Path(path_type=Path)
+_POSITIVE = click.FloatRange(min=0.0, min_open=True)
+_COUNT = click.IntRange(min=1)
+_PARAMETER: dict[str, Any] = {"multiple": True, "metavar": "NAME=VALUE"}
+
+_ADVICE = {
+    Status.ITERATION_LIMIT: "stopped at --max-iter: raise it for a smaller gap",
+    Status.TIME_LIMIT: "stopped at --max-seconds: raise it for a smaller gap",
+    Status.INTERRUPTED: "interrupted from the keyboard: the best weights so far are in the model",
+}
+
+
+@click.command()
+@click.argument("file", type=_PATH)
+@click.option("--loss", default="hinge", show_default=True, help="See 'bmrm list losses'.")
+@click.option("--loss-param", **_PARAMETER, help="A parameter of the loss, for example tau=0.9; repeatable.")
+@click.option("--regularizer", default="l2", show_default=True, help="See 'bmrm list regularizers'.")
+@click.option("--regularizer-param", **_PARAMETER, help="A parameter of the regularizer; repeatable.")
+@click.option("--lam", type=_POSITIVE, help="Minimize lam Omega(w) + mean loss.  [default: 1e-4]")
+@click.option("--C", "C", type=_POSITIVE, help="Minimize Omega(w) + C times the sum of losses, instead of --lam.")
+@click.option("--solver", default="auto", show_default=True, help="See 'bmrm list solvers'.")
+@click.option("--solver-param", **_PARAMETER, help="A parameter of the solver; repeatable.")
+@click.option("--tol", type=float, default=1e-3, show_default=True, help="Relative gap to be proved.")
+@click.option("--max-iter", type=_COUNT, help="Limit of iterations (for each class).")
+@click.option("--max-seconds", type=_POSITIVE, help="Limit of time.")
+@click.option("--threads", type=_COUNT, help="Number of threads.  [default: all cores]")
+@click.option("--intercept/--no-intercept", default=False, show_default=True, help="Learn an unpenalized constant.")
+@click.option("--zero-based", type=click.Choice(["auto", "true", "false"]), default="auto", show_default=True,
+              help="Whether feature indices of svmlight text start at 0.")  # fmt: skip
+@click.option("--weights", type=_PATH, help="A .npy file with one weight for each row.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--model", type=_PATH, help="Where to save.  [default: FILE's stem + .bmrm, in this directory]")
+@click.option("--history", type=_PATH, help="Where to save the course of the run, as CSV.")
+@click.option("--config", type=_PATH, is_eager=True, expose_value=False, callback=read_config,
+              help="A TOML file with the same names; flags override it.")  # fmt: skip
+@click.option("--quiet", is_flag=True, help="Write nothing but errors.")
+@click.option("--json", is_flag=True, help="Write one JSON object to standard output.")
+@click.pass_context
+def train(ctx: click.Context, /, **values: Any) -> int:
+    """Train a model on FILE and prove how good it is.
+
+    FILE is svmlight text (also .gz, .bz2, .xz, .zst), .npz or .npy. Two labels make a binary problem, more are
+    trained one against the rest. Exit code 0: the gap is closed; 3: it is not, the model is saved all the same;
+    2: wrong usage or input.
+    """
+    options = TrainOptions.from_context(ctx, values)
+    parts = options.make_parts()
+    inputs = [options.file, options.weights]
+    check_writable(options.model_path, inputs)
+    if options.history is not None:
+        check_writable(options.history, [*inputs, options.model_path])
+    data = with_weights(read_data(options.file, options.zero_based, threads=options.threads), options.weights)
+    done = fit(data, options, parts)
+    done.model.save(options.model_path)
+    if options.history is not None:
+        write_history(options.history, [record for result in done.results for record in result.history])
+    if options.json:
+        click.echo(json.dumps(report(done, options), allow_nan=False))
+    elif not options.quiet:
+        click.echo(summary(done, options))
+    return 0 if done.model.status is Status.CONVERGED else NOT_CERTIFIED
+
+
+def summary(done: Fit, options: TrainOptions) -> str:
+    """Return the end of a run in a few lines."""
+    model, run = done.model, done.model.history
+    status = model.status
+    certified = "certified" if status is Status.CONVERGED else "NOT certified"
+    scores = "" if len(model.coef) == 1 else f", {len(model.coef)} classes one against the rest"
+    return "\n".join(
+        [
+            f"{model.certificate}",
+            f"{certified}: {_ADVICE.get(status, status.advice)}",
+            f"{done.n_examples} rows, {model.n_features} features{scores}; "
+            f"loss {model.loss.name}, regularizer {model.regularizer}, lam {model.lam:g}, solver {model.solver}",
+            f"{run['iterations']} iterations, {run['passes']:g} passes, {run['seconds']:.3g} s",
+            f"model saved to {options.model_path}",
+        ]
+    )
+
+
+def report(done: Fit, options: TrainOptions) -> dict[str, Any]:
+    """Return the end of a run as plain JSON values; numbers that are not finite are null."""
+    model, certificate = done.model, done.model.certificate
+    numbers = {
+        "objective": certificate.upper,
+        "lower_bound": certificate.lower,
+        "gap": certificate.gap,
+        "relative_gap": certificate.relative_gap,
+    }
+    return {
+        "status": model.status.name,
+        "converged": model.status is Status.CONVERGED,
+        "advice": _ADVICE.get(model.status, model.status.advice),
+        **{name: float(value) if np.isfinite(value) else None for name, value in numbers.items()},
+        **model.history,
+        "model": str(options.model_path),
+        "task": model.task,
+        "loss": model.loss.name,
+        "regularizer": model.regularizer,
+        "lam": model.lam,
+        "solver": model.solver,
+        "tol": model.tol,
+        "n_examples": done.n_examples,
+        "n_features": model.n_features,
+        "classes": None if model.classes is None else [plain_label(label) for label in model.classes],
+    }
