@@ -58,9 +58,7 @@ def calls_for(X, rng):
     for t in (1, 2):
         calls[f"dot {t}"] = lambda t=t: M.dot(w, f, t)
         calls[f"tdot {t}"] = lambda t=t: M.tdot(g, gradient, t)
-        calls[f"eval {t}"] = lambda t=t: M.evaluate(
-            hinge, w, 0.0, None, y, None, 1.0 / m, f, slopes, gradient, t
-        )
+        calls[f"eval {t}"] = lambda t=t: M.evaluate(hinge, w, 0.0, None, y, None, 1.0 / m, f, slopes, gradient, t)
     return M, calls
 
 
@@ -101,9 +99,7 @@ def main():
     rng = np.random.default_rng(0)
     with threadpool_limits(1):
         rate = bandwidth(rng)
-        print(
-            f"reading: {rate[1]:.1f} GB/s on one thread (plain sum {rate['sum']:.1f}), {rate[2]:.1f} on two"
-        )
+        print(f"reading: {rate[1]:.1f} GB/s on one thread (plain sum {rate['sum']:.1f}), {rate[2]:.1f} on two")
         print("times in ms, best of", REPEATS, "- the reference of `loss` is its two products alone\n")
         print("| data | pass | ref | 1 thread | 2 threads | ref/1 | ref/2 | speedup | share 1 | share 2 |")
         print("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|")

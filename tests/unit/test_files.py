@@ -258,8 +258,6 @@ def test_dataset_checks_lengths():
 
 
 def test_import_stays_light():
-    script = (
-        "import sys, bmrm; print(sorted(m for m in ('scipy', 'sklearn', 'zstandard') if m in sys.modules))"
-    )
+    script = "import sys, bmrm; print(sorted(m for m in ('scipy', 'sklearn', 'zstandard') if m in sys.modules))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -37,9 +37,7 @@ def formula(name, f, y):
             "squared_perceptron": lambda: np.maximum(0, -z) ** 2 / 2,
             "hinge": lambda: np.maximum(0, 1 - z),
             "squared_hinge": lambda: np.maximum(0, 1 - z) ** 2 / 2,
-            "huber_hinge": lambda: np.where(
-                z <= 1 - p, 1 - z, np.where(z >= 1 + p, 0, (1 + p - z) ** 2 / (4 * p))
-            ),
+            "huber_hinge": lambda: np.where(z <= 1 - p, 1 - z, np.where(z >= 1 + p, 0, (1 + p - z) ** 2 / (4 * p))),
             "exponential": lambda: np.exp(-z),
             "logistic": lambda: np.logaddexp(0, -z),
             "novelty": lambda: np.maximum(0, p - f),

@@ -4,9 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from bmrm._core import ActiveSetQp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from bmrm._core import ActiveSetQp
 
 
 def build(H, C, c, start):

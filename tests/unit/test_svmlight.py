@@ -28,9 +28,7 @@ def read(tmp_path):
 
 
 def test_golden(read):
-    data = read(
-        "# a comment: 1:2, 3\n\n+1 1:0.5 3:-2e-3 # 7:1\n   \n-1.5\t2:1\t\r\n0\n3 4:.25 5:1.", n_threads=1
-    )
+    data = read("# a comment: 1:2, 3\n\n+1 1:0.5 3:-2e-3 # 7:1\n   \n-1.5\t2:1\t\r\n0\n3 4:.25 5:1.", n_threads=1)
     assert data.X.toarray().tolist() == [
         [0.5, 0, -0.002, 0, 0],
         [0, 1, 0, 0, 0],

@@ -54,12 +54,8 @@ def assert_same(one, other):
 @given(
     st.lists(
         st.tuples(
-            st.lists(
-                st.floats(allow_nan=False, allow_infinity=False) | st.integers(-9, 9).map(float), max_size=3
-            ),
-            st.dictionaries(
-                st.integers(0, 2**62), st.floats(allow_nan=False, allow_infinity=False), max_size=4
-            ),
+            st.lists(st.floats(allow_nan=False, allow_infinity=False) | st.integers(-9, 9).map(float), max_size=3),
+            st.dictionaries(st.integers(0, 2**62), st.floats(allow_nan=False, allow_infinity=False), max_size=4),
             st.integers(0, 2**63 - 1),
         ),
         min_size=1,

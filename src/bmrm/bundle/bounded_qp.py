@@ -61,9 +61,7 @@ class BoundedMaster:
         w[self.free] = 0.0
         return w
 
-    def _model_solution(
-        self, bundle: Bundle, lam: float, x: Array, c: Array, prices: Array
-    ) -> tuple[Array, Array]:
+    def _model_solution(self, bundle: Bundle, lam: float, x: Array, c: Array, prices: Array) -> tuple[Array, Array]:
         """Solve the quadratic program of the piece at hand; return its solution and multipliers."""
         r, reg = self.free.size, self.regularizer
         w = self._penalized_minimizer(c, lam)
@@ -79,9 +77,7 @@ class BoundedMaster:
         linear[2 * r :] += lam * (bundle.offsets + bundle.products(w)) + H @ x[2 * r :]
         return program.solve(linear), program.multipliers()
 
-    def _best_step(
-        self, bundle: Bundle, lam: float, c: Array, towards: Array, prices: Array, step: Array
-    ) -> float:
+    def _best_step(self, bundle: Bundle, lam: float, c: Array, towards: Array, prices: Array, step: Array) -> float:
         """Return the t in [0, 1] where the dual along the step is largest: bisection on its falling slope."""
         linear = float(prices @ step) + float(bundle.offsets @ step[2 * self.free.size :])
         penalized = np.where(np.broadcast_to(self._inverse, towards.shape) > 0.0, towards, 0.0)

@@ -74,11 +74,12 @@ def _polytope(E: Array, room: Array) -> Array:
     """Several: the largest |v_j| over the polytope E v <= room, by two small linear programs for each j."""
     directions = np.concatenate([np.eye(E.shape[1]), -np.eye(E.shape[1])])
     ends = np.array([_extent(E, room, c) for c in directions])
-    return 1.01 * np.maximum(ends[: E.shape[1]], ends[E.shape[1] :])
+    box: Array = 1.01 * np.maximum(ends[: E.shape[1]], ends[E.shape[1] :])
+    return box
 
 
 def _extent(E: Array, room: Array, c: Array) -> float:
     from scipy.optimize import linprog
 
     answer = linprog(-c, A_ub=E, b_ub=room, bounds=(None, None), method="highs")
-    return abs(float(answer.fun)) if answer.status == 0 else np.inf
+    return np.inf if answer.fun is None or answer.status != 0 else abs(float(answer.fun))

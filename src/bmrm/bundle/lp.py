@@ -76,7 +76,7 @@ class L1Master:
 def _empty_program(regularizer: L1, d: int) -> Any:
     import highspy
 
-    program = highspy.Highs()
+    program: Any = highspy.Highs()  # type: ignore[no-untyped-call]
     program.setOptionValue("output_flag", False)
     program.setOptionValue("threads", 1)
     for tolerance in ("primal_feasibility_tolerance", "dual_feasibility_tolerance"):

@@ -44,13 +44,12 @@ def master_for(regularizer: Regularizer) -> Master:
 
 def on_simplex(multipliers: Array) -> Array:
     """Return the multipliers with negatives cut off and the sum made 1: the point that bounds are computed from."""
-    alpha = np.maximum(multipliers, 0.0)
-    return alpha / alpha.sum()
+    alpha: Array = np.maximum(multipliers, 0.0)
+    alpha /= alpha.sum()
+    return alpha
 
 
-def lower_bound(
-    regularizer: Regularizer, lam: float, bundle: Bundle, c: Array, b: float, box: Array | float
-) -> float:
+def lower_bound(regularizer: Regularizer, lam: float, bundle: Bundle, c: Array, b: float, box: Array | float) -> float:
     """Return the bound of min J that a combination (c, b) of the planes proves.
 
     J(w) >= lam Omega(w) + <c, w> + b for every w, and the right side's minimum over w is the regularizer's

@@ -95,9 +95,7 @@ def read_npz(path: Path) -> Dataset:
         return _dataset(path, arrays["X"], arrays)
     if "format" in arrays:
         return _dataset(path, _sparse(path, arrays), arrays)
-    raise DataError(
-        f"{path}: has the arrays {sorted(arrays)}; expected X, or data, indices, indptr, shape and format"
-    )
+    raise DataError(f"{path}: has the arrays {sorted(arrays)}; expected X, or data, indices, indptr, shape and format")
 
 
 def _sparse(path: Path, arrays: dict[str, NDArray[Any]]) -> Matrix:
@@ -125,7 +123,9 @@ def _sparse(path: Path, arrays: dict[str, NDArray[Any]]) -> Matrix:
 def _dataset(path: Path, X: Matrix, arrays: dict[str, NDArray[Any]]) -> Dataset:
     if X.dtype.kind not in "biuf":
         raise DataError(f"{path}: X has elements of type {X.dtype}; expected numbers")
-    columns: dict[str, NDArray[Any]] = {name: arrays[name] for name in ("y", "y_ends", "groups", "weight") if name in arrays}
+    columns: dict[str, NDArray[Any]] = {
+        name: arrays[name] for name in ("y", "y_ends", "groups", "weight") if name in arrays
+    }
     for name, column in columns.items():
         kinds = {"y": "biufSU", "weight": "biuf"}.get(name, "iu")
         if column.ndim == 0 or column.dtype.kind not in kinds:

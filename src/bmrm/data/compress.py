@@ -17,9 +17,7 @@ def _zstandard() -> Any:
     try:
         return importlib.import_module("zstandard")
     except ImportError as error:
-        raise DataError(
-            "reading and writing .zst needs the zstandard package: pip install 'bmrm[zst]'"
-        ) from error
+        raise DataError("reading and writing .zst needs the zstandard package: pip install 'bmrm[zst]'") from error
 
 
 def _unzstd(data: bytes) -> bytes:

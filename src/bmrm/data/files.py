@@ -16,8 +16,7 @@ from bmrm.data.svmlight import PathLike, read_svmlight, write_svmlight
 
 _UNSUPPORTED = (".csv", ".tsv", ".json", ".arff", ".parquet", ".feather", ".h5", ".mat", ".pkl", ".xlsx")
 _SUPPORTED = (
-    "svmlight text under any other name (also .gz, .bz2, .xz, .zst), .npz with dense or sparse arrays, "
-    "and .npy"
+    "svmlight text under any other name (also .gz, .bz2, .xz, .zst), .npz with dense or sparse arrays, and .npy"
 )
 
 

@@ -135,9 +135,7 @@ def _sparse_matrix(X: Any, n_threads: int) -> _core.Matrix:
     indices = np.ascontiguousarray(csr.indices)
     in_order, bad_row, bad_index = _core.check_indices(indptr, indices, csr.shape[1], n_threads)
     if bad_row >= 0:
-        raise ValueError(
-            f"X has index {bad_index} in row {bad_row}; indices must lie between 0 and {csr.shape[1] - 1}"
-        )
+        raise ValueError(f"X has index {bad_index} in row {bad_row}; indices must lie between 0 and {csr.shape[1] - 1}")
     if not in_order:
         csr = csr.copy()
         csr.has_sorted_indices = False

@@ -139,9 +139,7 @@ def _map(path: Path) -> bytes | mmap.mmap:
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
-def _matrix(
-    values: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], n_features: int
-) -> csr_array[Any]:
+def _matrix(values: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], n_features: int) -> csr_array[Any]:
     from scipy.sparse import csr_array
 
     matrix = csr_array((values, indices, indptr), shape=(len(indptr) - 1, n_features), copy=False)
@@ -223,9 +221,7 @@ def _heads(path: PathLike, y: Any, groups: Any, matrix: csr_array[Any]) -> list[
     """The labels and the qid of each line."""
     n_rows = matrix.shape[0]
     if not isinstance(y, Iterable) or (isinstance(y, np.ndarray) and y.ndim != 1):
-        raise DataError(
-            f"{path}: y is neither a list nor an array of one dimension; expected one per row of X"
-        )
+        raise DataError(f"{path}: y is neither a list nor an array of one dimension; expected one per row of X")
     heads = [_labels(path, label) for label in (y.tolist() if isinstance(y, np.ndarray) else y)]
     if len(heads) != n_rows:
         raise DataError(f"{path}: y has length {len(heads)}, but X has {n_rows} rows")
@@ -268,8 +264,7 @@ def _lines(matrix: csr_array[Any], heads: list[str], first: int) -> Iterator[byt
         entries = [f" {i}:{_number(v)}" for i, v in zip(indices, matrix.data[part].tolist())]
         bounds = (ends[row : stop + 1] - ends[row]).tolist()
         lines = [
-            f"{head}{''.join(entries[begin:end])}\n"
-            for head, begin, end in zip(heads[row:stop], bounds, bounds[1:])
+            f"{head}{''.join(entries[begin:end])}\n" for head, begin, end in zip(heads[row:stop], bounds, bounds[1:])
         ]
         yield "".join(lines).encode()
         row = stop

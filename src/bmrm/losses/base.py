@@ -106,9 +106,7 @@ def finite_targets(y: npt.ArrayLike) -> Array:
         raise ValueError(f"targets must be one number for each row, got an array of shape {values.shape}")
     bad = np.flatnonzero(~np.isfinite(values))
     if bad.size:
-        raise ValueError(
-            f"target of row {bad[0]} is {values[bad[0]]}; targets must be finite ({bad.size} are not)"
-        )
+        raise ValueError(f"target of row {bad[0]} is {values[bad[0]]}; targets must be finite ({bad.size} are not)")
     return values
 
 

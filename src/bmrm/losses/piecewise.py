@@ -88,9 +88,9 @@ class PiecewiseQuadratic(ScalarLoss, name="piecewise_quadratic"):
     def examples(cls) -> list[Loss]:
         """Return an asymmetric smooth loss, a hinge with a bend, and one of the score alone."""
         return [
-            cls([-1.0, 2.0], [(0.0, -1.0, -0.5), (0.5, 0.0, 0.0), (0.0, 2.0, -2.0)]),
-            cls([0.0, 1.0], [(0.0, -3.0, 1.0), (0.0, -1.0, 1.0), (0.0, 0.0, 0.0)], of="margin"),
-            cls([0.5], [(0.0, -1.0, 0.5), (0.0, 0.25, -0.125)], of="score"),
+            cls((-1.0, 2.0), ((0.0, -1.0, -0.5), (0.5, 0.0, 0.0), (0.0, 2.0, -2.0))),
+            cls((0.0, 1.0), ((0.0, -3.0, 1.0), (0.0, -1.0, 1.0), (0.0, 0.0, 0.0)), of="margin"),
+            cls((0.5,), ((0.0, -1.0, 0.5), (0.0, 0.25, -0.125)), of="score"),
         ]
 
     def draw(self, rng: np.random.Generator, m: int) -> tuple[Array, None]:

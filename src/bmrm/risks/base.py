@@ -118,9 +118,7 @@ class OracleRisk(Risk):
     def __init__(self, oracle: Any) -> None:
         for needed in ("dim", "evaluate"):
             if not hasattr(oracle, needed):
-                raise TypeError(
-                    f"a risk needs 'dim' and 'evaluate(w)'; {type(oracle).__name__} has no '{needed}'"
-                )
+                raise TypeError(f"a risk needs 'dim' and 'evaluate(w)'; {type(oracle).__name__} has no '{needed}'")
         self.oracle = oracle
         self.dim = int(oracle.dim)
         self.floor = float(getattr(oracle, "floor", 0.0))
@@ -133,9 +131,7 @@ class OracleRisk(Risk):
         value, subgradient = self.oracle.evaluate(w.copy())
         subgradient = np.array(subgradient, dtype=np.float64)
         if subgradient.shape != (self.dim,):
-            raise ValueError(
-                f"evaluate(w) returned a subgradient of shape {subgradient.shape}, expected ({self.dim},)"
-            )
+            raise ValueError(f"evaluate(w) returned a subgradient of shape {subgradient.shape}, expected ({self.dim},)")
         return float(value), subgradient
 
 

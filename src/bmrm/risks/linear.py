@@ -110,9 +110,7 @@ class LinearRisk(Risk):
             value, slopes = self.loss.evaluate(scores, self.targets, self.full_weight)
             return float(value), np.asarray(slopes, dtype=np.float64), float(np.sum(slopes))
         slopes = np.empty_like(scores)
-        value, total = self.kernel.evaluate(
-            scores, self.targets, self.weight, self.scale, slopes, self.n_threads
-        )
+        value, total = self.kernel.evaluate(scores, self.targets, self.weight, self.scale, slopes, self.n_threads)
         return value, slopes, total
 
     def pull_back(self, slopes: Array, total: float) -> Array:
@@ -252,4 +250,5 @@ def _normalized(sample_weight: npt.ArrayLike, m: int) -> Array:
     total = weight.sum()
     if total <= 0.0:
         raise ValueError("all sample weights are 0; at least one row must count")
-    return weight / total
+    weight = weight / total
+    return weight

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -68,7 +69,7 @@ class SciPy(Solver, name="scipy"):
 
         while True:
             before = upper
-            options = {"maxiter": self.inner, "ftol": 0.0, "gtol": 0.0, "maxls": 40}
+            options: Any = {"maxiter": self.inner, "ftol": 0.0, "gtol": 0.0, "maxls": 40}
             minimize(objective, best, jac=True, method="L-BFGS-B", options=options)
             yield Step(best, upper, master.solve(bundle, lam, upper).lower, bundle)
             if not upper < before:
