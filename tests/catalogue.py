@@ -1,0 +1,131 @@
+"""The product of everything registered: losses x regularizers x solvers x layouts of the data.
+
+A new plug-in appears here by itself. Each triple is visited with one layout, which rotates; all layouts are
+visited under the marker `slow`.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+import numpy as np
+import pytest
+from bmrm import LinearRisk, Problem
+from bmrm._traits import Trait
+from bmrm.losses import LOSSES, Loss
+from bmrm.regularizers import REGULARIZERS, Regularizer
+from bmrm.solvers import SOLVERS, Solver
+from reference import models
+from scipy import sparse
+
+ROWS, COLUMNS, LAM = 36, 4, 0.05
+
+
+def as_csr(X: np.ndarray, index: type) -> sparse.csr_array:
+    csr = sparse.csr_array(X)
+    csr.indices, csr.indptr = csr.indices.astype(index), csr.indptr.astype(index)
+    return csr
+
+
+LAYOUTS = {
+    "dense64": lambda X: X,
+    "dense32": lambda X: X.astype(np.float32),
+    "csr32": lambda X: as_csr(X, np.int32),
+    "csr64": lambda X: as_csr(X, np.int64),
+}
+
+
+def all_losses() -> list[Loss]:
+    return [loss for cls in LOSSES.values() for loss in cls.examples()]
+
+
+def all_regularizers(dim: int) -> list[Regularizer]:
+    return [regularizer for cls in REGULARIZERS.values() for regularizer in cls.examples(dim)]
+
+
+def all_solvers() -> list[Solver]:
+    return [cls() for cls in SOLVERS.values()]
+
+
+def regularizer_id(regularizer: Regularizer) -> str:
+    marks = {Trait.FREE_COORDINATES: "+free", Trait.BOUNDS: "+bounds"}
+    return regularizer.name + "".join(mark for trait, mark in marks.items() if trait in regularizer.traits)
+
+
+def tolerance(solver: Solver) -> float:
+    """The relative gap asked for: loose where the method is known to be slow."""
+    return 1e-2 if solver.name == "bmrm_line" else 1e-6
+
+
+@cache
+def data_for(loss: Loss, m: int = ROWS, d: int = COLUMNS) -> tuple[np.ndarray, np.ndarray]:
+    """Return X, some of it 0, with entries that float32 holds exactly, and targets of the loss's own kind."""
+    rng = np.random.default_rng(zlib.crc32(repr(loss).encode()))
+    X = rng.normal(size=(m, d)) * (rng.random((m, d)) < 0.8)
+    return X.astype(np.float32).astype(np.float64), loss.draw(rng, m)[0]
+
+
+@cache
+def risk_for(loss: Loss, layout: str = "dense64") -> LinearRisk:
+    X, y = data_for(loss)
+    return LinearRisk(LAYOUTS[layout](X), y, loss, n_threads=1)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One combination. The regularizer is given by its place among the examples."""
+
+    loss: Loss
+    example: int
+    solver: Solver
+    layout: str
+
+    @property
+    def regularizer(self) -> Regularizer:
+        return all_regularizers(risk_for(self.loss).dim)[self.example]
+
+    @cached_property
+    def problem(self) -> Problem:
+        return Problem(risk_for(self.loss, self.layout), self.regularizer, LAM)
+
+    def __repr__(self) -> str:
+        return f"{self.loss}-{regularizer_id(self.regularizer)}-{self.solver.name}-{self.layout}"
+
+
+def is_bounded_below(loss: Loss, regularizer: Regularizer) -> bool:
+    """Whether the pair makes a problem at all."""
+    return Trait.UNBOUNDED_RISK not in loss.traits or Trait.STRONGLY_CONVEX in regularizer.traits
+
+
+@cache
+def reference_optimum(loss: Loss, example: int) -> float:
+    X, y = data_for(loss)
+    risk = risk_for(loss)
+    if risk.design.intercept:
+        X = np.column_stack([X, np.ones(ROWS)])
+    bound = Problem(risk, all_regularizers(risk.dim)[example], LAM).regularizer
+    return models.optimum(loss, X, risk.targets, bound, LAM)
+
+
+def all_pairs() -> list[tuple[Loss, int]]:
+    """Return losses with regularizers that make a problem."""
+    return [
+        (loss, example)
+        for loss in all_losses()
+        for example, regularizer in enumerate(all_regularizers(risk_for(loss).dim))
+        if is_bounded_below(loss, regularizer)
+    ]
+
+
+def all_cases() -> list[pytest.param]:
+    """Return each triple with all layouts; one of them, which rotates, is not slow."""
+    triples = [(loss, example, solver) for loss, example in all_pairs() for solver in all_solvers()]
+    cases = []
+    for number, triple in enumerate(triples):
+        for place, layout in enumerate(LAYOUTS):
+            case = Case(*triple, layout)
+            chosen = place == (number + number // len(SOLVERS)) % len(LAYOUTS)
+            cases.append(pytest.param(case, id=repr(case), marks=() if chosen else pytest.mark.slow))
+    return cases

@@ -1,0 +1,53 @@
+"""scikit-learn's own checks, for every estimator and several configurations of each; none is expected to fail."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from sklearn.base import BaseEstimator
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import bmrm
+from bmrm import estimators
+
+# Weighted and repeated rows are compared to seven digits: that takes a tight gap and a curved objective.
+TIGHT = {"lam": 1e-2, "tol": 1e-10}
+
+CONFIGURATIONS: dict[str, list[dict[str, Any]]] = {
+    "LinearClassifier": [
+        {},
+        {"loss": "hinge", **TIGHT},
+        {"loss": "logistic", **TIGHT},
+        {"loss": "squared_hinge", "penalize_intercept": True, **TIGHT},
+        {"loss": "hinge", "regularizer": "l1", **TIGHT},
+        {"loss": "logistic", "regularizer": "l1", "lam": 1e-2},
+    ],
+    "LinearRegressor": [
+        {},
+        {"loss": "least_squares", **TIGHT},
+        {"loss": "quantile", **TIGHT},
+        {"loss": "poisson", **TIGHT},
+        {"loss": "quantile", "regularizer": "l1", **TIGHT},
+    ],
+    "NoveltyDetector": [{}, {"lam": 1.0, "tol": 1e-10}],
+}
+
+
+def instances() -> list[BaseEstimator]:
+    """Every estimator that the package offers; one without configurations here is checked with its defaults."""
+    return [
+        getattr(estimators, name)(**configuration)
+        for name in estimators.__all__
+        for configuration in CONFIGURATIONS.get(name, [{}])
+    ]
+
+
+@parametrize_with_checks(instances())
+def test_sklearn_check(estimator: BaseEstimator, check: Any) -> None:
+    check(estimator)
+
+
+@pytest.mark.parametrize("name", estimators.__all__)
+def test_is_offered_at_the_top(name: str) -> None:
+    assert getattr(bmrm, name) is getattr(estimators, name)

@@ -1,0 +1,20 @@
+"""Seeds, hypothesis settings, and the marker `slow`: such tests run only if a -m expression asks for them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
+settings.load_profile("repeatable")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not config.option.markexpr:
+        config.option.markexpr = "not slow"
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(20)
