@@ -1,0 +1,14 @@
+"""Estimators: arrays come in as scikit-learn's users have them, a fitted object with a certificate goes out.
+
+Each class checks its input, decodes labels, chooses lam, calls the driver and lays the answer out as ``coef_``,
+``intercept_`` and ``certificate_``. It must not know how a problem is solved: no solver, master problem or kernel
+of a loss is treated as a special case here.
+"""
+
+from __future__ import annotations
+
+from bmrm.estimators.classification import LinearClassifier
+from bmrm.estimators.novelty import NoveltyDetector
+from bmrm.estimators.regression import LinearRegressor
+
+__all__ = ["LinearClassifier", "LinearRegressor", "NoveltyDetector"]

@@ -1,0 +1,347 @@
+"""What the estimators share: from parameters and arrays to a problem, and from its solution to fitted attributes."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from abc import abstractmethod
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from bmrm import losses, solvers
+from bmrm.certificate import Certificate, Status
+from bmrm.data import Design
+from bmrm.driver import Monitor, Record, Result, solve
+from bmrm.estimators.callbacks import CallbackSupportMixin, FitTask, Iterations, Watched
+from bmrm.estimators.offset import centered
+from bmrm.losses import LOSSES, Loss
+from bmrm.problem import Problem
+from bmrm.regularizers import Regularizer, Separable
+from bmrm.risks import LinearRisk
+from bmrm.risks.base import Array
+
+LAM = 1e-4
+
+_WORST_FIRST = (
+    Status.UNBOUNDED,
+    Status.NON_FINITE,
+    Status.INTERRUPTED,
+    Status.STALLED,
+    Status.TIME_LIMIT,
+    Status.ITERATION_LIMIT,
+    Status.STOPPED,
+    Status.CONVERGED,
+)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """One solved problem, without the data it came from."""
+
+    w: Array
+    certificate: Certificate
+    status: Status
+    history: tuple[Record, ...]
+
+    @classmethod
+    def pending(cls, w: Array, history: tuple[Record, ...] = ()) -> Fit:
+        """Make the state of a problem that is not finished, or not begun."""
+        upper, lower = (history[-1].upper, history[-1].lower) if history else (np.inf, -np.inf)
+        return cls(w, Certificate.of(upper, lower, ""), Status.INTERRUPTED, history)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Checked training data: X as the hooks of callbacks see it, and as the risks do."""
+
+    X: Any
+    y: Any
+    design: Design
+    loss: Loss
+    weight: Array | None
+    offset: Array | None
+    lam: float
+    metadata: dict[str, Any]
+
+
+class LinearModel(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
+    """A linear model fitted by minimizing lam Omega(w) + R(w); the parameters are documented in the subclasses."""
+
+    _task: ClassVar[str]
+
+    loss: str | Loss
+    loss_params: dict[str, Any] | None
+    regularizer: str | Regularizer
+    lam: float
+    C: float | None
+    solver: str | solvers.Solver
+    tol: float
+    max_iter: int | None
+    max_seconds: float | None
+    n_threads: int | None
+    warm_start: bool
+    random_state: Any
+    verbose: bool
+    fit_intercept: bool = False
+    penalize_intercept: bool = False
+
+    loss_: Loss
+    objective_: float
+    relative_gap_: float
+    status_: Status
+
+    @abstractmethod
+    def _attributes(self, fits: Sequence[Fit]) -> dict[str, Any]:
+        """Return all fitted attributes."""
+
+    @abstractmethod
+    def _linear_parts(self) -> tuple[Array, Array]:
+        """Return the coefficients (k, d) and the constants (k,) of the last fit."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _chosen_loss(self) -> Loss:
+        """Return the loss; one of another kind raises an error with the names of those that fit."""
+        if not isinstance(self.loss, (str, Loss)):
+            raise ValueError(f"loss must be a name or a bmrm.losses.Loss, got {self.loss!r}")
+        if isinstance(self.loss, Loss) and self.loss_params:
+            raise ValueError(
+                f"loss_params={self.loss_params!r} are for a loss given by its name; the loss {self.loss!r} has its own"
+            )
+        loss = losses.get(self.loss, **(self.loss_params or {}))
+        if loss.task != self._task:
+            fitting = sorted(name for name, cls in LOSSES.items() if getattr(cls, "task", None) == self._task)
+            raise ValueError(
+                f"loss '{loss.name or type(loss).__name__}' is for {loss.task}; "
+                f"{type(self).__name__} takes losses for {self._task}: {', '.join(fitting)}"
+            )
+        return loss
+
+    def _chosen_lam(self, total_weight: float) -> float:
+        if self.C is None:
+            return self.lam
+        if self.lam != LAM:
+            raise ValueError(f"C={self.C!r} and lam={self.lam!r} were both given; they say the same, give one")
+        if not (isinstance(self.C, (int, float, np.number)) and 0.0 < self.C < np.inf):
+            raise ValueError(f"C must be a finite number above 0, got {self.C!r}")
+        return 1.0 / (float(self.C) * total_weight)
+
+    def _checked_data(self, X: Any, **options: Any) -> Any:
+        """Return X (and y, if it is among the options) as scikit-learn wants it; the Design checks finiteness."""
+        return validate_data(
+            self,
+            X,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
+            **options,
+        )
+
+    def _sample(self, X: Any, y: Any, loss: Loss, sample_weight: Any, offset: Any, weight: Array | None) -> Sample:
+        """Gather what a problem is made of; weight is what the rows count in the end."""
+        if self.penalize_intercept and not self.fit_intercept:
+            raise ValueError("penalize_intercept=True needs fit_intercept=True: there is no intercept to penalize")
+        design = Design(X, self.fit_intercept or loss.learns_offset, self.n_threads)
+        lam = self._chosen_lam(design.n_rows if weight is None else float(weight.sum()))
+        metadata = {"sample_weight": sample_weight, "offset": offset}
+        shift = None if offset is None else row_vector(offset, design.n_rows, "offset")
+        return Sample(X, y, design, loss, weight, shift, lam, metadata)
+
+    def _minimize(self, sample: Sample, targets: Sequence[Array | None], resume: bool = True) -> None:
+        """Solve one problem for each vector of targets, and set the fitted attributes."""
+        self.loss_ = sample.loss
+        starts = self._starts(sample.design, len(targets)) if self.warm_start and resume else None
+        points = np.zeros((len(targets), sample.design.dim)) if starts is None else starts
+        fits = [Fit.pending(w) for w in points]
+        task = FitTask(self, sample.X, sample.y, sample.metadata, len(targets), self.max_iter)
+        watched = Watched(solvers.get(self.solver)) if task.watched else None
+        deadline = None if self.max_seconds is None else time.perf_counter() + self.max_seconds
+        for k, target in enumerate(targets):
+            tasks = task.iterations(self._seen(fits, k, watched))
+            fits[k] = self._solve(
+                self._problem(sample, target),
+                None if starts is None else starts[k],
+                watched or self.solver,
+                _share(deadline, len(targets) - k),
+                self._monitors(tasks, k, len(targets)),
+            )
+            stop = tasks is not None and tasks.close()
+            if stop or fits[k].status is Status.INTERRUPTED:
+                break
+        self.__dict__.update(self._attributes(fits))
+        task.end()
+        self._conclude(fits)
+
+    def _problem(self, sample: Sample, target: Array | None) -> Problem:
+        risk = LinearRisk(sample.design, target, sample.loss, sample.weight, offset=sample.offset)
+        if self.penalize_intercept:
+            risk.unpenalized = ()
+        return Problem(risk, self.regularizer, sample.lam)
+
+    def _solve(
+        self,
+        problem: Problem,
+        start: Array | None,
+        solver: str | solvers.Solver,
+        max_seconds: float | None,
+        monitors: tuple[AbstractContextManager[Monitor | None], Iterations | None],
+    ) -> Fit:
+        if start is not None and isinstance(problem.regularizer, Separable):
+            start = problem.regularizer.clip(start)
+        display, tasks = monitors
+        with display as shown:
+            result = solve(
+                problem,
+                solver,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                max_seconds=max_seconds,
+                start=start,
+                monitor=_both(shown, tasks),
+                seed=_seed(self.random_state),
+            )
+        return _fit_of(problem, result)
+
+    def _monitors(
+        self, tasks: Iterations | None, k: int, n_problems: int
+    ) -> tuple[AbstractContextManager[Monitor | None], Iterations | None]:
+        if not self.verbose:
+            return nullcontext(), tasks
+        from bmrm.monitor import progress_monitor
+
+        return progress_monitor(label=f"problem {k + 1} of {n_problems}" if n_problems > 1 else ""), tasks
+
+    def _seen(self, fits: list[Fit], k: int, watched: Watched | None) -> Any:
+        """Return a function for the attributes that the estimator would have if its fit ended now."""
+
+        def attributes(record: Record) -> dict[str, Any]:
+            w = fits[k].w if watched is None or watched.w is None else watched.w
+            return self._attributes([*fits[:k], Fit.pending(w, (record,)), *fits[k + 1 :]])
+
+        return attributes
+
+    def _starts(self, design: Design, n_problems: int) -> Array | None:
+        """Return the points where the last fit ended, if they have the right shape."""
+        if not hasattr(self, "coef_"):
+            return None
+        coef, constants = self._linear_parts()
+        if coef.shape != (n_problems, design.n_cols):
+            return None
+        points = np.column_stack([coef, constants]) if design.intercept else coef
+        return np.ascontiguousarray(points, dtype=np.float64)
+
+    def _conclude(self, fits: Sequence[Fit]) -> None:
+        """Raise after a keyboard interrupt; warn if the gap is open and nobody asked to stop."""
+        if self.status_ is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        if self.status_ in (Status.CONVERGED, Status.STOPPED):
+            return
+        open_ones = sum(fit.status not in (Status.CONVERGED, Status.STOPPED) for fit in fits)
+        which = f" in {open_ones} of {len(fits)} one-vs-rest problems" if len(fits) > 1 else ""
+        warnings.warn(
+            f"{type(self).__name__} did not converge{which}: objective {self.objective_:.6g}, relative gap "
+            f"{self.relative_gap_:.3g}, tol={self.tol:g}. {_advice(self.status_)}",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
+
+    def _summary(self, fits: Sequence[Fit]) -> dict[str, Any]:
+        """Return the attributes that tell how the fit went; several problems count as their sum."""
+        certificates = [fit.certificate for fit in fits]
+        upper, lower = (sum(getattr(c, end) for c in certificates) for end in ("upper", "lower"))
+        total = Certificate.of(float(upper), float(lower), certificates[0].source)
+        single = len(fits) == 1
+        status = min((fit.status for fit in fits), key=_WORST_FIRST.index)
+        return {
+            "certificate_": certificates[0] if single else certificates,
+            "objective_": total.upper,
+            "lower_bound_": total.lower,
+            "gap_": total.gap,
+            "relative_gap_": total.relative_gap,
+            "converged_": status is Status.CONVERGED,
+            "status_": status,
+            "history_": fits[0].history if single else [fit.history for fit in fits],
+            "n_iter_": max(len(fit.history) for fit in fits),
+        }
+
+    def _scores(self, X: Any, offset: npt.ArrayLike | None) -> Array:
+        """Return the scores (m, k) of new rows."""
+        check_is_fitted(self)
+        coef, constants = self._linear_parts()
+        design = Design(self._checked_data(X, reset=False), n_threads=self.n_threads)
+        scores = np.stack([design.dot(np.ascontiguousarray(row)) for row in coef], axis=1) + constants
+        return scores if offset is None else scores + row_vector(offset, design.n_rows, "offset")[:, None]
+
+
+def row_vector(values: npt.ArrayLike, m: int, what: str) -> Array:
+    """Return one finite float64 number for each row, or raise an error that names the argument."""
+    try:
+        array = np.ascontiguousarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{what} must hold numbers: {error}") from None
+    if array.shape != (m,):
+        raise ValueError(f"{what} must have one number for each of the {m} rows of X, got shape {array.shape}")
+    bad = np.flatnonzero(~np.isfinite(array))
+    if bad.size:
+        raise ValueError(f"{what} of row {bad[0]} is {array[bad[0]]}; NaN and infinity are not accepted")
+    return array
+
+
+def checked_weight(sample_weight: npt.ArrayLike | None, m: int) -> Array | None:
+    """Return the sample weights, all at least 0 and one above."""
+    if sample_weight is None:
+        return None
+    weight = row_vector(sample_weight, m, "sample_weight")
+    bad = np.flatnonzero(weight < 0.0)
+    if bad.size:
+        raise ValueError(f"sample_weight of row {bad[0]} is {weight[bad[0]]:g}; weights must be at least 0")
+    if not weight.any():
+        raise ValueError("sample_weight is zero for all rows; at least one weight must be above zero")
+    return weight
+
+
+def _fit_of(problem: Problem, result: Result) -> Fit:
+    certificate, w = result.certificate, result.w
+    if np.isfinite(certificate.upper):
+        w, upper = centered(problem, w, certificate.upper)
+        certificate = Certificate.of(upper, certificate.lower, certificate.source)
+    return Fit(w, certificate, result.status, result.history)
+
+
+def _share(deadline: float | None, problems_left: int) -> float | None:
+    """Return the seconds for the next problem; even the last one may make a step."""
+    if deadline is None:
+        return None
+    return max((deadline - time.perf_counter()) / problems_left, 1e-6)
+
+
+def _both(first: Monitor | None, second: Monitor | None) -> Monitor | None:
+    if first is None or second is None:
+        return first or second
+
+    def monitor(record: Record) -> bool:
+        return any([first(record), second(record)])
+
+    return monitor
+
+
+def _seed(random_state: Any) -> int:
+    return 0 if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def _advice(status: Status) -> str:
+    """Return the status's advice in an estimator's words."""
+    advice = status.advice.replace("continue with start=result", "fit again with warm_start=True")
+    return advice[0].upper() + advice[1:]

@@ -1,0 +1,289 @@
+"""Classification by a linear score: two classes by one problem, more by one-vs-rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit
+from sklearn.base import ClassifierMixin
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+
+from bmrm.estimators.base import LAM, Fit, LinearModel, checked_weight
+from bmrm.estimators.callbacks import with_callbacks
+from bmrm.losses import Logistic, Loss
+from bmrm.regularizers import Regularizer
+from bmrm.risks.base import Array
+from bmrm.solvers import Solver
+
+
+def _gives_probabilities(estimator: LinearClassifier) -> bool:
+    loss = getattr(estimator, "loss_", estimator.loss)
+    if isinstance(loss, Logistic) or loss == Logistic.name:
+        return True
+    raise AttributeError(
+        f"predict_proba needs loss='logistic', got {estimator.loss!r}; for other losses wrap the estimator in "
+        f"sklearn.calibration.CalibratedClassifierCV"
+    )
+
+
+class LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
+    """Linear classification: min over w, b of lam Omega(w) + sum_i p_i l(y_i (<x_i, w> + b)).
+
+    p are the sample weights divided by their sum, y is -1 for the first class and 1 for the second. More than two
+    classes are fitted one against the rest, with the same loss; the class of the largest score is predicted.
+    Weights mean repetition: 2 is the same as the row twice, 0 the same as no row.
+
+    Parameters
+    ----------
+    loss : str or Loss, default="hinge"
+        A name of ``bmrm.losses.LOSSES`` or an object, for classification: hinge is the support vector machine,
+        logistic is logistic regression.
+    loss_params : dict, optional
+        Parameters of a loss given by its name, for example ``{"h": 0.5}``.
+    regularizer : str or Regularizer, default="l2"
+        A name of ``bmrm.regularizers.REGULARIZERS`` or an object, which may carry weights and bounds for the
+        coordinates.
+    lam : float, default=1e-4
+        How much the regularizer counts against the mean loss.
+    C : float, optional
+        Another way to give lam, as support vector machines do: lam = 1 / (C total sample weight). Give one of
+        the two.
+    fit_intercept : bool, default=True
+        Whether to learn a constant b. It is not penalized; where an interval of constants is optimal, b is its
+        middle.
+    penalize_intercept : bool, default=False
+        Whether the constant counts in the regularizer like any other coefficient.
+    solver : str or Solver, default="auto"
+        A name of ``bmrm.solvers.SOLVERS`` or an object.
+    tol : float, default=1e-3
+        Relative gap at which the fit is finished: the objective is then proved to be at most 0.1% above the
+        smallest possible one. The mean loss of m rows says the loss on new data no better than to about
+        1 / sqrt(m) of it, so up to a million rows a smaller gap is lost in the noise of the sample; ask for
+        1e-6 and less to compare coefficients.
+    max_iter : int, optional
+        The most iterations for each problem; no limit by default, because the gap ends the fit.
+    max_seconds : float, optional
+        The longest time for the fit; no limit by default.
+    n_threads : int, optional
+        All cores by default. The result is the same for any number.
+    warm_start : bool, default=False
+        Whether to begin where the last fit ended.
+    random_state : int, RandomState or None
+        For solvers that draw random numbers.
+    verbose : bool, default=False
+        Whether to show objective, bound and gap while fitting.
+    class_weight : dict or "balanced", optional
+        Factors for the weights of the rows of each class; "balanced" gives all classes the same total weight.
+
+    Attributes
+    ----------
+    classes_ : array of shape (k,)
+        The labels found on rows with a weight above 0.
+    coef_ : array of shape (1, d) or (k, d)
+    intercept_ : array of shape (1,) or (k,)
+    certificate_ : Certificate, or list of Certificate in the order of the classes
+        What was proved: ``lower <= min J <= upper``.
+    objective_, lower_bound_, gap_, relative_gap_ : float
+        The certificate's numbers, summed over one-vs-rest problems.
+    converged_ : bool
+        Whether the gap is closed of every problem.
+    status_ : Status
+        Why the fit ended; the worst of one-vs-rest problems; ``status_.advice`` is a sentence.
+    history_ : tuple of Record, or list of such tuples
+        One record for each iteration.
+    n_iter_ : int
+        Number of iterations, the largest of one-vs-rest problems.
+    loss_ : Loss
+        The loss.
+    n_features_in_ : int
+    feature_names_in_ : array of str
+        Where X had names.
+
+    See Also
+    --------
+    LinearRegressor, NoveltyDetector
+
+    Notes
+    -----
+    Ctrl-C ends the fit: the attributes are set from the best point so far, then KeyboardInterrupt is raised. Of
+    one-vs-rest problems, those not yet begun have the coefficients they would have started from.
+
+    Examples
+    --------
+    >>> import bmrm
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = bmrm.LinearClassifier(loss="logistic", lam=1e-3).fit(X, y)
+    >>> model.converged_, bool(model.relative_gap_ <= 1e-3), model.coef_.shape
+    (True, True, (3, 4))
+    >>> model.score(X, y) > 0.9
+    True
+    """
+
+    _task: ClassVar[str] = "classification"
+
+    def __init__(
+        self,
+        *,
+        loss: str | Loss = "hinge",
+        loss_params: dict[str, Any] | None = None,
+        regularizer: str | Regularizer = "l2",
+        lam: float = LAM,
+        C: float | None = None,
+        fit_intercept: bool = True,
+        penalize_intercept: bool = False,
+        solver: str | Solver = "auto",
+        tol: float = 1e-3,
+        max_iter: int | None = None,
+        max_seconds: float | None = None,
+        n_threads: int | None = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: bool = False,
+        class_weight: dict[Any, float] | str | None = None,
+    ) -> None:
+        self.loss = loss
+        self.loss_params = loss_params
+        self.regularizer = regularizer
+        self.lam = lam
+        self.C = C
+        self.fit_intercept = fit_intercept
+        self.penalize_intercept = penalize_intercept
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_seconds = max_seconds
+        self.n_threads = n_threads
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+        self.class_weight = class_weight
+
+    @with_callbacks  # type: ignore[untyped-decorator]
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: npt.ArrayLike | None = None,
+        offset: npt.ArrayLike | None = None,
+    ) -> LinearClassifier:
+        """Find w and b, and prove how far from optimal they are at most.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (m, d), or data frame
+            float32 and float64, C-ordered or of compressed rows, are used in place.
+        y : array-like of shape (m,)
+            Labels of any kind.
+        sample_weight : array-like of shape (m,), optional
+            Numbers of at least 0.
+        offset : array-like of shape (m,), optional
+            A known shift of each score.
+
+        Returns
+        -------
+        self
+        """
+        loss = self._chosen_loss()
+        X, y = self._checked_data(X, y=y)
+        check_classification_targets(y)
+        weight = checked_weight(sample_weight, len(y))
+        classes, codes = _classes(y, weight)
+        weight = _with_class_weight(self.class_weight, classes, codes, weight)
+        sample = self._sample(X, y, loss, sample_weight, offset, weight)
+        resume = np.array_equal(getattr(self, "classes_", classes), classes)
+        self.classes_ = classes
+        chosen = [1] if len(classes) == 2 else range(len(classes))
+        self._minimize(sample, [np.where(codes == k, 1.0, -1.0) for k in chosen], resume)
+        return self
+
+    def decision_function(self, X: Any, offset: npt.ArrayLike | None = None) -> Array:
+        """Return the scores: shape (m,) for two classes, large for the second; else (m, k).
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (m, d), or data frame
+        offset : array-like of shape (m,), optional
+            A known shift of each score.
+        """
+        scores = self._scores(X, offset)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any, offset: npt.ArrayLike | None = None) -> npt.NDArray[Any]:
+        """Return the class of each row.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (m, d), or data frame
+        offset : array-like of shape (m,), optional
+            A known shift of each score.
+        """
+        scores = self.decision_function(X, offset)
+        codes = np.argmax(scores, axis=1) if scores.ndim == 2 else (scores >= 0.0).astype(np.intp)
+        return np.asarray(self.classes_[codes])
+
+    @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any, offset: npt.ArrayLike | None = None) -> Array:
+        """Return the probability of each class; for the logistic loss only.
+
+        It is 1 / (1 + exp(-score)); with more than two classes these are divided by their sum.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (m, d), or data frame
+        offset : array-like of shape (m,), optional
+            A known shift of each score.
+        """
+        scores = self._scores(X, offset)
+        if scores.shape[1] == 1:
+            return np.column_stack([expit(-scores[:, 0]), expit(scores[:, 0])])
+        top = np.minimum(scores.max(axis=1, keepdims=True), 0.0)  # keeps the largest from vanishing
+        odds = np.exp(np.minimum(scores, 0.0) - top) / (1.0 + np.exp(-np.abs(scores)))
+        return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+
+    def _attributes(self, fits: Sequence[Fit]) -> dict[str, Any]:
+        points = np.array([fit.w for fit in fits])
+        d = self.n_features_in_
+        constants = points[:, d] if self.fit_intercept else np.zeros(len(fits))
+        return {"coef_": points[:, :d].copy(), "intercept_": constants.copy(), **self._summary(fits)}
+
+    def _linear_parts(self) -> tuple[Array, Array]:
+        return self.coef_, self.intercept_
+
+
+def _classes(y: npt.NDArray[Any], weight: Array | None) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
+    """Return the classes that count, and the code of each row; -1 where the class does not count."""
+    labels, codes = np.unique(y, return_inverse=True)
+    counts = np.bincount(codes, weights=weight, minlength=len(labels)) > 0.0
+    if counts.sum() < 2:
+        raise ValueError(
+            f"y has one class only, {labels[counts][0]!r} (rows of weight 0 do not count); "
+            f"a classifier needs at least two classes"
+        )
+    renumbered = np.where(counts, np.cumsum(counts) - 1, -1)
+    return labels[counts], renumbered[codes]
+
+
+def _with_class_weight(
+    class_weight: dict[Any, float] | str | None,
+    classes: npt.NDArray[Any],
+    codes: npt.NDArray[np.intp],
+    weight: Array | None,
+) -> Array | None:
+    """Return the sample weights times the factors of the classes."""
+    if class_weight is None:
+        return weight
+    rows = np.ones(len(codes)) if weight is None else np.where(codes >= 0, weight, 0.0)
+    if isinstance(class_weight, dict):
+        factors = compute_class_weight(class_weight, classes=classes, y=classes)
+    elif class_weight == "balanced":
+        totals = np.bincount(codes + 1, weights=rows, minlength=len(classes) + 1)[1:]
+        factors = totals.sum() / (len(classes) * totals)
+    else:
+        raise ValueError(f"class_weight must be a dict, 'balanced' or None, got {class_weight!r}")
+    return checked_weight(rows * factors[codes], len(codes))

@@ -1,0 +1,206 @@
+"""Novelty detection by a linear score."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import OutlierMixin
+
+from bmrm.estimators.base import LAM, Fit, LinearModel, checked_weight
+from bmrm.estimators.callbacks import with_callbacks
+from bmrm.losses import Loss
+from bmrm.regularizers import Regularizer
+from bmrm.risks.base import Array
+from bmrm.solvers import Solver
+
+
+class NoveltyDetector(OutlierMixin, LinearModel):  # type: ignore[misc]
+    """Linear novelty detection: min over w, rho of lam Omega(w) + sum_i p_i max(0, rho - <x_i, w>) - nu rho.
+
+    p are the sample weights divided by their sum; a row is novel if its score <x, w> lies below rho. This is the
+    one-class support vector machine with a linear kernel; with the loss "novelty", rho is given instead of learned.
+
+    Parameters
+    ----------
+    loss : str or Loss, default="nu_novelty"
+        A name of ``bmrm.losses.LOSSES`` or an object, for novelty detection.
+    loss_params : dict, optional
+        Parameters of a loss given by its name, for example ``{"nu": 0.05}``.
+    regularizer : str or Regularizer, default="l2"
+        A name of ``bmrm.regularizers.REGULARIZERS`` or an object, which may carry weights and bounds for the
+        coordinates.
+    lam : float, default=1e-4
+        How much the regularizer counts against the mean loss. With the loss nu_novelty it only scales the scores.
+    C : float, optional
+        Another way to give lam, as support vector machines do: lam = 1 / (C total sample weight). Give one of
+        the two.
+    solver : str or Solver, default="auto"
+        A name of ``bmrm.solvers.SOLVERS`` or an object.
+    tol : float, default=1e-3
+        Relative gap at which the fit is finished: the objective is then proved to be at most 0.1% above the
+        smallest possible one. The mean loss of m rows says the loss on new data no better than to about
+        1 / sqrt(m) of it, so up to a million rows a smaller gap is lost in the noise of the sample; ask for
+        1e-6 and less to compare coefficients.
+    max_iter : int, optional
+        The most iterations; no limit by default, because the gap ends the fit.
+    max_seconds : float, optional
+        The longest time for the fit; no limit by default.
+    n_threads : int, optional
+        All cores by default. The result is the same for any number.
+    warm_start : bool, default=False
+        Whether to begin where the last fit ended.
+    random_state : int, RandomState or None
+        For solvers that draw random numbers.
+    verbose : bool, default=False
+        Whether to show objective, bound and gap while fitting.
+
+    Attributes
+    ----------
+    coef_ : array of shape (d,)
+    offset_ : float
+        The threshold rho: ``decision_function`` is ``score_samples`` less this.
+    certificate_ : Certificate
+        What was proved: ``lower <= min J <= upper``.
+    objective_, lower_bound_, gap_, relative_gap_ : float
+        The certificate's numbers.
+    converged_ : bool
+        Whether the gap is closed.
+    status_ : Status
+        Why the fit ended; ``status_.advice`` is a sentence.
+    history_ : tuple of Record
+        One record for each iteration.
+    n_iter_ : int
+        Number of iterations.
+    loss_ : Loss
+        The loss.
+    n_features_in_ : int
+    feature_names_in_ : array of str
+        Where X had names.
+
+    See Also
+    --------
+    LinearClassifier, LinearRegressor
+
+    Notes
+    -----
+    Ctrl-C ends the fit: the attributes are set from the best point so far, then KeyboardInterrupt is raised.
+
+    Examples
+    --------
+    >>> import numpy as np, bmrm
+    >>> X = 3.0 + np.random.default_rng(0).normal(size=(1000, 2))
+    >>> model = bmrm.NoveltyDetector(loss_params={"nu": 0.05}, tol=1e-6).fit(X)
+    >>> model.predict([[3.0, 3.0], [0.0, 0.0]])
+    array([ 1, -1])
+    >>> bool(abs(np.mean(model.predict(X) == -1) - 0.05) < 0.005)
+    True
+    """
+
+    _task: ClassVar[str] = "novelty"
+
+    def __init__(
+        self,
+        *,
+        loss: str | Loss = "nu_novelty",
+        loss_params: dict[str, Any] | None = None,
+        regularizer: str | Regularizer = "l2",
+        lam: float = LAM,
+        C: float | None = None,
+        solver: str | Solver = "auto",
+        tol: float = 1e-3,
+        max_iter: int | None = None,
+        max_seconds: float | None = None,
+        n_threads: int | None = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.loss = loss
+        self.loss_params = loss_params
+        self.regularizer = regularizer
+        self.lam = lam
+        self.C = C
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_seconds = max_seconds
+        self.n_threads = n_threads
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @with_callbacks  # type: ignore[untyped-decorator]
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: npt.ArrayLike | None = None,
+        offset: npt.ArrayLike | None = None,
+    ) -> NoveltyDetector:
+        """Find w and rho, and prove how far from optimal they are at most.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (m, d), or data frame
+            float32 and float64, C-ordered or of compressed rows, are used in place.
+        y : ignored
+            There are no targets.
+        sample_weight : array-like of shape (m,), optional
+            Numbers of at least 0.
+        offset : array-like of shape (m,), optional
+            A known shift of each score.
+
+        Returns
+        -------
+        self
+        """
+        loss = self._chosen_loss()
+        X = self._checked_data(X)
+        weight = checked_weight(sample_weight, X.shape[0])
+        sample = self._sample(X, None, loss, sample_weight, offset, weight)
+        self._minimize(sample, [None])
+        return self
+
+    def score_samples(self, X: Any, offset: npt.ArrayLike | None = None) -> Array:
+        """Return the scores <x, w>: the smaller, the more novel.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (m, d), or data frame
+        offset : array-like of shape (m,), optional
+            A known shift of each score.
+        """
+        return np.asarray(self.decision_function(X, offset) + self.offset_)
+
+    def decision_function(self, X: Any, offset: npt.ArrayLike | None = None) -> Array:
+        """Return the scores less the threshold: negative for novel rows.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (m, d), or data frame
+        offset : array-like of shape (m,), optional
+            A known shift of each score.
+        """
+        return self._scores(X, offset)[:, 0]
+
+    def predict(self, X: Any, offset: npt.ArrayLike | None = None) -> npt.NDArray[np.int_]:
+        """Return -1 for novel rows and 1 for the others.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (m, d), or data frame
+        offset : array-like of shape (m,), optional
+            A known shift of each score.
+        """
+        return np.where(self.decision_function(X, offset) >= 0.0, 1, -1)
+
+    def _attributes(self, fits: Sequence[Fit]) -> dict[str, Any]:
+        w, d = fits[0].w, self.n_features_in_
+        threshold = -float(w[d]) if self.loss_.learns_offset else float(getattr(self.loss_, "rho", 0.0))
+        return {"coef_": w[:d].copy(), "offset_": threshold, **self._summary(fits)}
+
+    def _linear_parts(self) -> tuple[Array, Array]:
+        return self.coef_[None, :], np.array([-self.offset_])
