@@ -12,13 +12,14 @@ from functools import cache, cached_property
 
 import numpy as np
 import pytest
+from reference import models
+from scipy import sparse
+
 from bmrm import LinearRisk, Problem
 from bmrm._traits import Trait
 from bmrm.losses import LOSSES, Loss
 from bmrm.regularizers import REGULARIZERS, Regularizer
 from bmrm.solvers import SOLVERS, Solver
-from reference import models
-from scipy import sparse
 
 ROWS, COLUMNS, LAM = 36, 4, 0.05
 
@@ -101,8 +102,7 @@ def is_bounded_below(loss: Loss, regularizer: Regularizer) -> bool:
 
 @cache
 def reference_optimum(loss: Loss, example: int) -> float:
-    X, y = data_for(loss)
-    risk = risk_for(loss)
+    X, risk = data_for(loss)[0], risk_for(loss)
     if risk.design.intercept:
         X = np.column_stack([X, np.ones(ROWS)])
     bound = Problem(risk, all_regularizers(risk.dim)[example], LAM).regularizer

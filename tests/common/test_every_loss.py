@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from catalogue import all_losses
+from reference.naive import NAIVE
+
 from bmrm import losses
 from bmrm._traits import Trait
 from bmrm.losses import Loss, PiecewiseQuadratic
 from bmrm.testing import check_loss
-from catalogue import all_losses
-from reference.naive import NAIVE
 
 every_loss = pytest.mark.parametrize("loss", all_losses(), ids=repr)
 

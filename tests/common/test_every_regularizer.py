@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from catalogue import all_regularizers, regularizer_id
+
 from bmrm.regularizers import L1, L2, REGULARIZERS
 from bmrm.testing import check_regularizer
-from catalogue import all_regularizers, regularizer_id
 
 DIM = 5
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from catalogue import LAYOUTS, all_losses, data_for, risk_for
+
 from bmrm import LinearRisk, losses
 from bmrm.testing import check_risk
-from catalogue import LAYOUTS, all_losses, data_for, risk_for
 
 every_loss = pytest.mark.parametrize("loss", all_losses(), ids=repr)
 every_layout = pytest.mark.parametrize("layout", LAYOUTS)

@@ -6,6 +6,9 @@ from functools import cache
 
 import numpy as np
 import pytest
+from catalogue import LAM, Case, all_cases, all_losses, all_solvers, data_for, reference_optimum, tolerance
+from reference import models
+
 from bmrm import LinearRisk, Problem, solve
 from bmrm._traits import Trait
 from bmrm.losses import (
@@ -23,8 +26,6 @@ from bmrm.problem import missing
 from bmrm.regularizers import L1, L2
 from bmrm.solvers import BMRM, LBFGS, SciPy
 from bmrm.testing import check_solver
-from catalogue import LAM, Case, all_cases, all_losses, all_solvers, data_for, reference_optimum, tolerance
-from reference import models
 
 every_solver = pytest.mark.parametrize("solver", all_solvers(), ids=lambda solver: solver.name)
 
