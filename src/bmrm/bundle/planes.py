@@ -68,6 +68,9 @@ class Bundle:
     def __len__(self) -> int:
         return self.offsets.size
 
+    def __bool__(self) -> bool:
+        return True
+
     @property
     def normals(self) -> Array:
         """The planes' normals, one for each row."""

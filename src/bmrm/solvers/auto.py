@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from bmrm.problem import Problem, missing
-from bmrm.solvers.base import Solver, Start, Step
+from bmrm.solvers.base import Solver, Start, Step, bundle_for
 from bmrm.solvers.lbfgs import LBFGS
 from bmrm.solvers.ls_bmrm import LsBMRM
+
+_TRIAL = 40
 
 
 @dataclass(frozen=True)
 class Auto(Solver, name="auto"):
-    """Picks by the problem's traits: `lbfgs` for smooth risks and regularizers, `ls_bmrm` for everything else.
+    """Picks by the problem's traits: `ls_bmrm`, after a trial of `lbfgs` where risk and regularizer are smooth.
 
-    When L-BFGS can go no further before the gap is closed, the bundle method takes over from its point: that one
-    makes progress on every convex problem.
+    On smooth, well-scaled problems L-BFGS closes the gap within a few dozen iterations, up to three times faster
+    than the bundle method. Where it has not done so after 40 iterations, or can go no further, the bundle method
+    takes over with its point and its planes: that one makes progress on every convex problem and minds neither
+    kinks nor badly scaled columns.
 
     Examples
     --------
@@ -28,10 +33,9 @@ class Auto(Solver, name="auto"):
 
     def steps(self, problem: Problem, start: Start) -> Iterator[Step]:
         """Yield the steps of the solver chosen."""
+        start = Start(start.w, bundle_for(problem, start, None))
         if not missing(LBFGS, problem):
-            last = None
-            for last in LBFGS().steps(problem, start):
-                yield last
-            if last is not None:
-                start = Start(last.w)
+            for step in islice(LBFGS().steps(problem, start), _TRIAL):
+                yield step
+                start = Start(step.w, step.bundle)
         yield from LsBMRM().steps(problem, start)

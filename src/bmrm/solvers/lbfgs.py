@@ -98,7 +98,7 @@ class LBFGS(Solver, name="lbfgs"):
     def steps(self, problem: Problem, start: Start) -> Iterator[Step]:
         """Yield one step for each line search; end when a gradient step makes no progress."""
         risk, regularizer, lam = problem.risk, problem.regularizer, problem.lam
-        bundle = Bundle(risk.dim, risk.floor, self.planes, n_threads=risk.n_threads)
+        bundle = start.bundle or Bundle(risk.dim, risk.floor, self.planes, n_threads=risk.n_threads)
         master, memory = master_for(regularizer), Memory(self.memory)
         point = risk.at(start.w)
         upper, gradient = _objective(problem, point)
