@@ -1,0 +1,142 @@
+"""Masters against an interior-point method: the minimum of regularizer plus planes, and a bound never above it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from reference.models import master_optimum
+
+from bmrm.bundle import Bundle, master_for
+from bmrm.regularizers import L1, L2
+
+DIM = 5
+SHAPES = {
+    "plain": {},
+    "weights": {"weights": np.linspace(0.5, 2.0, DIM)},
+    "one free": {"weights": np.r_[np.ones(DIM - 1), 0.0]},
+    "two free": {"weights": np.r_[0.0, np.ones(DIM - 2), 0.0]},
+    "three free": {"weights": np.r_[0.0, 1.0, 0.0, 2.0, 0.0]},
+    "bounds": {"bounds": (np.full(DIM, -0.1), np.full(DIM, 0.2))},
+    "half-bounds": {"bounds": (np.zeros(DIM), np.full(DIM, np.inf))},
+    "bounds and free": {
+        "weights": np.r_[np.ones(DIM - 1), 0.0],
+        "bounds": (np.r_[np.full(DIM - 1, -0.2), -np.inf], np.r_[np.full(DIM - 1, 0.1), np.inf]),
+    },
+    "bounded free": {
+        "weights": np.r_[np.ones(DIM - 1), 0.0],
+        "bounds": (np.full(DIM, -0.2), np.full(DIM, 0.3)),
+    },
+}
+every_shape = pytest.mark.parametrize("shape", SHAPES)
+every_kind = pytest.mark.parametrize("kind", [L2, L1])
+
+
+def planes(rng, count, size=1.0):
+    """Return planes that touch 1/2 |Mw - y|^2: together they are bounded in every direction once they are many."""
+    M, y = rng.normal(size=(8, DIM)), rng.normal(size=8)
+    points = size * rng.normal(size=(count, DIM))
+    residuals = points @ M.T - y
+    normals = residuals @ M
+    return normals, 0.5 * (residuals**2).sum(axis=1) - (normals * points).sum(axis=1)
+
+
+def filled(normals, offsets):
+    bundle = Bundle(DIM, 0.0)
+    for a, b in zip(normals, offsets):
+        bundle.add_plane(a, b)
+    return bundle
+
+
+def solve_and_compare(regularizer, bundle, lam, rel=1e-8):
+    """Solve until intervals for free coordinates are wide enough; compare with the reference."""
+    master = master_for(regularizer)
+    upper = lam * regularizer.value(regularizer.prox(np.zeros(DIM), 1.0)) + 1e3
+    exact = master_optimum(bundle.normals, bundle.offsets, regularizer, lam)
+    for _ in range(8):
+        solution = master.solve(bundle, lam, upper)
+        assert solution.lower <= exact + rel * (1.0 + abs(exact))
+    assert solution.lower == pytest.approx(exact, rel=rel, abs=rel)
+    attained = lam * regularizer.value(solution.w) + bundle.value(solution.w)
+    assert attained == pytest.approx(exact, rel=1e-6, abs=1e-7)
+    return solution
+
+
+@every_kind
+@every_shape
+@pytest.mark.parametrize("lam", [1e-3, 0.3, 10.0])
+def test_against_the_reference(kind, shape, lam, rng):
+    regularizer = kind(**SHAPES[shape]).bind(DIM)
+    solve_and_compare(regularizer, filled(*planes(rng, 40)), lam)
+
+
+@every_kind
+@every_shape
+def test_duplicate_planes(kind, shape, rng):
+    normals, offsets = planes(rng, 15)
+    bundle = filled(np.repeat(normals, 3, axis=0), np.repeat(offsets, 3))
+    solve_and_compare(kind(**SHAPES[shape]).bind(DIM), bundle, 0.1)
+
+
+@every_kind
+@pytest.mark.parametrize("lam", [1e-8, 1e-6, 1e4, 1e8])
+def test_extreme_lam(kind, lam, rng):
+    bundle = filled(*planes(rng, 40))
+    for shape in ("plain", "bounds"):
+        solve_and_compare(kind(**SHAPES[shape]).bind(DIM), bundle, lam, rel=1e-7)
+
+
+@every_kind
+def test_one_plane_and_the_floor(kind):
+    bundle = filled([np.ones(DIM)], [1.0])
+    solution = solve_and_compare(kind().bind(DIM), bundle, 0.5)
+    assert solution.lower >= 0.0
+
+
+@every_kind
+@every_shape
+def test_planes_that_come_and_go(kind, shape, rng):
+    """A warm master that follows a bundle gives what a new one gives."""
+    regularizer = kind(**SHAPES[shape]).bind(DIM)
+    bundle = Bundle(DIM, 0.0, max_cuts=12, max_idle=3)
+    warm = master_for(regularizer)
+    for number, (a, b) in enumerate(zip(*planes(rng, 60))):
+        bundle.add_plane(a, b)
+        normals, offsets = bundle.normals.copy(), bundle.offsets.copy()
+        lower = warm.solve(bundle, 0.2, 1e3).lower
+        if number % 12 == 11:
+            exact = master_optimum(normals, offsets, regularizer, 0.2)
+            assert lower <= exact + 1e-8 * (1.0 + abs(exact))
+            assert lower >= exact - 1e-6 * (1.0 + abs(exact))
+
+
+@every_kind
+def test_lam_may_change_between_solves(kind, rng):
+    regularizer, bundle = kind().bind(DIM), filled(*planes(rng, 30))
+    master = master_for(regularizer)
+    for lam in (1.0, 1e-3, 0.1):
+        exact = master_optimum(bundle.normals, bundle.offsets, regularizer, lam)
+        assert master.solve(bundle, lam, 1e3).lower == pytest.approx(exact, rel=1e-8)
+
+
+@every_kind
+def test_the_risk_without_a_floor_and_a_free_offset(kind, rng):
+    """Planes like those of the nu-trick: only both signs of the free slope together bound the minimum."""
+    if kind is L1:
+        return
+    regularizer = L2(weights=SHAPES["one free"]["weights"]).bind(DIM)
+    normals, offsets = planes(rng, 20)
+    bundle = Bundle(DIM, -np.inf)
+    for a, b in zip(normals, offsets):
+        bundle.add_plane(a, b)
+    exact = master_optimum(bundle.normals, bundle.offsets, regularizer, 0.2)
+    master = master_for(regularizer)
+    lowers = [master.solve(bundle, 0.2, 1e3).lower for _ in range(5)]
+    assert max(lowers) <= exact + 1e-8
+    assert lowers[-1] == pytest.approx(exact, rel=1e-8)
+
+
+@every_kind
+def test_no_bound_without_planes_on_both_sides_of_a_free_coordinate(kind):
+    regularizer = kind(weights=SHAPES["one free"]["weights"]).bind(DIM)
+    bundle = filled([np.eye(DIM)[-1]], [1.0])
+    assert master_for(regularizer).solve(bundle, 0.1, 1e3).lower <= 1e-12
