@@ -30,7 +30,10 @@ CONFIGURATIONS: dict[str, list[dict[str, Any]]] = {
         {"loss": "poisson", **TIGHT},
         {"loss": "quantile", "regularizer": "l1", **TIGHT},
     ],
-    "NoveltyDetector": [{}, {"lam": 1.0, "tol": 1e-10}],
+    "NoveltyDetector": [
+        {"solver": "bmrm", "lam": 1.0, "tol": 1e-10},
+        {"loss": "novelty", **TIGHT},
+    ],
 }
 
 

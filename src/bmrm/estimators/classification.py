@@ -262,7 +262,7 @@ def _classes(y: npt.NDArray[Any], weight: Array | None) -> tuple[npt.NDArray[Any
     counts = np.bincount(codes, weights=weight, minlength=len(labels)) > 0.0
     if counts.sum() < 2:
         raise ValueError(
-            f"y has one class only, {labels[counts][0]!r} (rows of weight 0 do not count); "
+            f"y has one class only, {labels[counts].tolist()[0]!r} (rows of weight 0 do not count); "
             f"a classifier needs at least two classes"
         )
     renumbered = np.where(counts, np.cumsum(counts) - 1, -1)

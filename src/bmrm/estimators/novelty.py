@@ -16,6 +16,8 @@ from bmrm.regularizers import Regularizer
 from bmrm.risks.base import Array
 from bmrm.solvers import Solver
 
+_ROUNDING = 1e-10  # of the threshold
+
 
 class NoveltyDetector(OutlierMixin, LinearModel):  # type: ignore[misc]
     """Linear novelty detection: min over w, rho of lam Omega(w) + sum_i p_i max(0, rho - <x_i, w>) - nu rho.
@@ -176,7 +178,9 @@ class NoveltyDetector(OutlierMixin, LinearModel):  # type: ignore[misc]
         return np.asarray(self.decision_function(X, offset) + self.offset_)
 
     def decision_function(self, X: Any, offset: npt.ArrayLike | None = None) -> Array:
-        """Return the scores less the threshold: negative for novel rows.
+        """Return the scores less the threshold: negative for novel rows, 0 where the difference is rounding only.
+
+        The rows that the threshold rests on have exactly its score but for rounding; they are not novel.
 
         Parameters
         ----------
@@ -184,7 +188,9 @@ class NoveltyDetector(OutlierMixin, LinearModel):  # type: ignore[misc]
         offset : array-like of shape (m,), optional
             A known shift of each score.
         """
-        return self._scores(X, offset)[:, 0]
+        decision = self._scores(X, offset)[:, 0]
+        decision[np.abs(decision) <= _ROUNDING * abs(self.offset_)] = 0.0
+        return decision
 
     def predict(self, X: Any, offset: npt.ArrayLike | None = None) -> npt.NDArray[np.int_]:
         """Return -1 for novel rows and 1 for the others.
