@@ -108,7 +108,8 @@ class Bundle:
         keep = self.idle <= self.max_idle
         if np.isfinite(self.floor):
             keep[0] = True
-        if not keep.all():
+        # Moving the planes together costs a reading of all of them: worth it only for many at a time.
+        if 4 * int((~keep).sum()) > len(self):
             self._keep(np.flatnonzero(keep))
         if len(self) >= self.max_cuts:
             self._shrink()
@@ -130,7 +131,9 @@ class Bundle:
 
     def _keep(self, rows: npt.NDArray[np.intp]) -> None:
         self.removals += 1
-        self._normals[: rows.size] = self._normals[rows]
+        for to, row in enumerate(rows):
+            if to != row:
+                self._normals[to] = self._normals[row]
         self.offsets, self.ids, self.idle = self.offsets[rows], self.ids[rows], self.idle[rows]
         self.multipliers = self.multipliers[rows]
 
