@@ -48,27 +48,33 @@ class Progress(Protocol):
 
 
 def format_progress(record: Progress) -> str:
-    """Return one line for a record.
+    """Return one line for a record, the most important first: narrow terminals cut the rest off.
 
     Examples
     --------
     >>> import bmrm
     >>> from bmrm.monitor import format_progress
     >>> format_progress(bmrm.Record(iteration=7, seconds=0.5, passes=8.0, upper=0.25, lower=0.2))
-    'iteration 7 | 0.5 s | 8 passes | objective 0.25 | bound 0.2 | gap 20%'
+    'gap 20% | objective 0.25 | bound 0.2 | iteration 7 | 0.5 s | 8 passes'
     """
     bound, gap = "none yet", "unknown"
     if np.isfinite(record.lower):
         relative = max(record.upper - record.lower, 0.0) / max(abs(record.upper), np.finfo(float).tiny)
-        bound, gap = f"{record.lower:.6g}", f"{100.0 * relative:.2g}%" if relative < 10.0 else "over 1000%"
+        bound, gap = f"{record.lower:.6g}", _percent(relative)
     return (
-        f"iteration {record.iteration} | {record.seconds:.1f} s | {record.passes:g} passes | "
-        f"objective {record.upper:.6g} | bound {bound} | gap {gap}"
+        f"gap {gap} | objective {record.upper:.6g} | bound {bound} | iteration {record.iteration} | "
+        f"{record.seconds:.1f} s | {record.passes:g} passes"
     )
 
 
+def _percent(share: float) -> str:
+    if share > 10.0:
+        return "over 1000%"
+    return f"{100.0 * share:.0f}%" if share >= 0.1 else f"{100.0 * share:.2g}%"
+
+
 class ProgressMonitor(AbstractContextManager["ProgressMonitor"]):
-    """A callable for ``bmrm.solve(monitor=...)`` that shows iteration, time, passes, objective, bound and gap.
+    """A callable for ``bmrm.solve(monitor=...)`` that shows gap, objective, bound, iteration, time and passes.
 
     On a terminal one line is updated in place, at most ten times a second; elsewhere a plain line is written at
     most once a second, and once at the end. Use it in a ``with`` statement: leaving it shows the last record.
@@ -91,7 +97,7 @@ class ProgressMonitor(AbstractContextManager["ProgressMonitor"]):
     >>> with ProgressMonitor(stream, label="fold 1: ") as monitor:
     ...     monitor(bmrm.Record(iteration=1, seconds=0.5, passes=1.0, upper=1.0, lower=0.5))
     >>> stream.getvalue()
-    'fold 1: iteration 1 | 0.5 s | 1 passes | objective 1 | bound 0.5 | gap 50%\\n'
+    'fold 1: gap 50% | objective 1 | bound 0.5 | iteration 1 | 0.5 s | 1 passes\\n'
     """
 
     def __init__(self, stream: TextIO | None = None, quiet: bool = False, label: str = "") -> None:

@@ -10,11 +10,11 @@ import click
 
 from bmrm import __version__
 from bmrm.cli.application import Application
-from bmrm.cli.demo import demo
-from bmrm.cli.evaluate import evaluate
-from bmrm.cli.listing import listing
-from bmrm.cli.predict import predict
-from bmrm.cli.train import train
+from bmrm.cli.demo import demo as demo_command
+from bmrm.cli.evaluate import evaluate as evaluate_command
+from bmrm.cli.listing import listing as listing_command
+from bmrm.cli.predict import predict as predict_command
+from bmrm.cli.train import train as train_command
 
 __all__ = ["main"]
 
@@ -25,5 +25,5 @@ def main() -> None:
     """Regularized risk minimization with a certificate of how far from optimal the answer is."""
 
 
-for command in (train, predict, evaluate, listing, demo):
+for command in (train_command, predict_command, evaluate_command, listing_command, demo_command):
     main.add_command(command)

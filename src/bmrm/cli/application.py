@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import sys
+import threading
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import click
@@ -37,6 +41,26 @@ class Application(click.Group):
         except (ValueError, MemoryError) as error:
             code = _failed(str(error) or "out of memory", WRONG_INPUT)
         sys.exit(code or 0)
+
+
+@contextlib.contextmanager
+def one_interrupt() -> Iterator[None]:
+    """Let the first Ctrl-C in the block interrupt the work; later ones are ignored until the process ends."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before is not signal.default_int_handler:
+        yield
+        return
+
+    def first(number: int, frame: Any) -> NoReturn:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, first)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is first:
+            signal.signal(signal.SIGINT, before)
 
 
 def _failed(message: str, code: int) -> int:

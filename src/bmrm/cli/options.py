@@ -96,7 +96,7 @@ def _made(registry: Registry[T], name: str, parameters: Iterable[str]) -> T:
     try:
         return registry.make(name, given)
     except TypeError as error:
-        raise click.UsageError(f"{registry.kind} '{name}' with {given}: {error}") from error
+        raise click.UsageError(f"{registry.kind} '{name}' does not take {given} ({error})") from error
 
 
 def _parameter(text: str) -> tuple[str, Any]:

@@ -10,7 +10,7 @@ import click
 import numpy as np
 
 from bmrm.certificate import Status
-from bmrm.cli.application import NOT_CERTIFIED
+from bmrm.cli.application import NOT_CERTIFIED, one_interrupt
 from bmrm.cli.files import check_writable, plain_label, read_data, with_weights
 from bmrm.cli.fit import Fit, fit
 from bmrm.cli.options import TrainOptions, read_config
@@ -68,10 +68,11 @@ def train(ctx: click.Context, /, **values: Any) -> int:
     if options.history is not None:
         check_writable(options.history, [*inputs, options.model_path])
     data = with_weights(read_data(options.file, options.zero_based, threads=options.threads), options.weights)
-    done = fit(data, options, parts)
-    done.model.save(options.model_path)
-    if options.history is not None:
-        write_history(options.history, [record for result in done.results for record in result.history])
+    with one_interrupt():
+        done = fit(data, options, parts)
+        done.model.save(options.model_path)
+        if options.history is not None:
+            write_history(options.history, [record for result in done.results for record in result.history])
     if options.json:
         click.echo(json.dumps(report(done, options), allow_nan=False))
     elif not options.quiet:

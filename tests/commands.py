@@ -1,0 +1,54 @@
+"""Commands run in this process, and small files of every task for them."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+from click.testing import CliRunner
+
+import bmrm
+from bmrm.cli import main
+
+ROWS, COLUMNS = 120, 6
+
+
+def write_files():
+    """Write files with two labels, three labels, numbers and counts to the current directory."""
+    rng = np.random.default_rng(0)
+    X, w = rng.normal(size=(ROWS, COLUMNS)), rng.normal(size=COLUMNS)
+    scores = X @ w + rng.normal(size=ROWS)
+    bmrm.write("two.svm", X, np.where(scores > 0, 1.0, -1.0))
+    bmrm.write("real.svm", X, scores)
+    bmrm.write("count.svm", X, rng.poisson(np.exp(scores / 5)).astype(float))
+    bmrm.write("words.npz", X, np.array(["red", "green", "blue"])[np.argmax(X[:, :3], axis=1)])
+    bmrm.write("three.svm", X, np.argmax(X[:, :3], axis=1).astype(float))
+
+
+def run(*args):
+    return CliRunner().invoke(main, [str(arg) for arg in args])
+
+
+def good(*args, code=0):
+    result = run(*args)
+    assert result.exit_code == code, result.stderr
+    assert not isinstance(result.exception, Exception)
+    return result
+
+
+def bad(*args):
+    """Run a command that must fail with one line on standard error, and return that line."""
+    result = run(*args)
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    lines = result.stderr.splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("error: ")
+    return lines[0]
+
+
+def evaluated(file, *arguments):
+    good("train", file, "--model", "m.bmrm", "--quiet", *arguments)
+    found = json.loads(good("evaluate", "m.bmrm", file, "--json").stdout)
+    model, data = bmrm.load("m.bmrm"), bmrm.read(file)
+    return found, data.y, model.predict(data.X), model.decision_function(data.X)
