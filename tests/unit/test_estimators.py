@@ -1,12 +1,9 @@
-"""The estimators: weights, intercepts, labels, agreement with other solvers, and what happens when a fit ends early."""
+"""The estimators: weights, intercepts, labels, agreement with other solvers, and messages for bad input."""
 
 from __future__ import annotations
 
-import os
 import pickle
 import re
-import signal
-import threading
 from typing import Any
 
 import numpy as np
@@ -14,14 +11,13 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_iris
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso, LogisticRegression, QuantileRegressor, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import bmrm
-from bmrm import LinearClassifier, LinearRegressor, NoveltyDetector, Status
+from bmrm import LinearClassifier, LinearRegressor, NoveltyDetector
 from bmrm.estimators.offset import centered
 
 TIGHT = {"lam": 1e-2, "tol": 1e-10}
@@ -303,55 +299,3 @@ BAD: list[tuple[type, dict[str, Any], tuple[Any, Any], dict[str, Any], str]] = [
 def test_bad_input_is_named(cls: type, parameters: dict, data: tuple, extra: dict, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         cls(**parameters).fit(*data, **extra)
-
-
-def hard() -> tuple[np.ndarray, np.ndarray]:
-    X, scores = rows(m=2000, d=40)
-    scores += 100.0 * np.random.default_rng(5).normal(size=2000)
-    return X, scores > np.median(scores)
-
-
-def test_warns_with_gap_and_advice() -> None:
-    with pytest.warns(ConvergenceWarning, match=r"did not converge: .*relative gap .*, tol=0.001.*max_iter") as caught:
-        model = LinearClassifier(max_iter=2, lam=1e-6).fit(*hard())
-    assert len(caught) == 1
-    assert "warm_start=True" in str(caught[0].message)
-    assert not model.converged_
-    assert model.status_ is Status.ITERATION_LIMIT
-    assert model.n_iter_ == 2
-    X, y = load_iris(return_X_y=True)
-    with pytest.warns(
-        ConvergenceWarning, match="in 2 of 3 one-vs-rest problems|in 3 of 3 one-vs-rest problems"
-    ) as caught:
-        LinearClassifier(max_iter=2, lam=1e-6).fit(X, y)
-    assert len(caught) == 1
-
-
-def test_time_limit_is_for_the_whole_fit() -> None:
-    X, y = load_iris(return_X_y=True)
-    with pytest.warns(ConvergenceWarning, match="max_seconds"):
-        model = LinearClassifier(max_seconds=1e-9, lam=1e-8).fit(X, y)
-    assert [len(history) for history in model.history_] == [1, 1, 1]
-
-
-def test_ctrl_c_leaves_a_usable_object() -> None:
-    X, y = hard()
-    model = LinearClassifier(lam=1e-9, tol=0.0, solver="bmrm")
-    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            model.fit(X, y)
-    finally:
-        timer.join()
-    assert model.status_ is Status.INTERRUPTED
-    assert not model.converged_
-    assert model.predict(X).shape == y.shape
-    assert model.lower_bound_ <= model.objective_
-    assert model.n_iter_ == len(model.history_) >= 1
-
-
-def test_verbose_shows_the_gap(capsys: pytest.CaptureFixture[str]) -> None:
-    LinearClassifier(verbose=True).fit(*hard())
-    shown = capsys.readouterr()
-    assert "gap" in shown.err + shown.out

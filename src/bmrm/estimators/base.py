@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -56,7 +56,7 @@ class Fit:
     def pending(cls, w: Array, history: tuple[Record, ...] = ()) -> Fit:
         """Make the state of a problem that is not finished, or not begun."""
         upper, lower = (history[-1].upper, history[-1].lower) if history else (np.inf, -np.inf)
-        return cls(w, Certificate.of(upper, lower, ""), Status.INTERRUPTED, history)
+        return cls(w, Certificate.of(upper, lower, ""), Status.STOPPED, history)
 
 
 @dataclass(frozen=True)
@@ -159,23 +159,25 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         shift = None if offset is None else row_vector(offset, design.n_rows, "offset")
         return Sample(X, y, design, loss, weight, shift, lam, metadata)
 
-    def _minimize(self, sample: Sample, targets: Sequence[Array | None], resume: bool = True) -> None:
-        """Solve one problem for each vector of targets, and set the fitted attributes."""
+    def _minimize(
+        self, sample: Sample, targets: Callable[[int], Array | None], n_problems: int = 1, resume: bool = True
+    ) -> None:
+        """Solve one problem after the other, each with its targets, and set the fitted attributes."""
         self.loss_ = sample.loss
-        starts = self._starts(sample.design, len(targets)) if self.warm_start and resume else None
-        points = np.zeros((len(targets), sample.design.dim)) if starts is None else starts
+        starts = self._starts(sample.design, n_problems) if self.warm_start and resume else None
+        points = np.zeros((n_problems, sample.design.dim)) if starts is None else starts
         fits = [Fit.pending(w) for w in points]
-        task = FitTask(self, sample.X, sample.y, sample.metadata, len(targets), self.max_iter)
+        task = FitTask(self, sample.X, sample.y, sample.metadata, n_problems, self.max_iter)
         watched = Watched(solvers.get(self.solver)) if task.watched else None
         deadline = None if self.max_seconds is None else time.perf_counter() + self.max_seconds
-        for k, target in enumerate(targets):
+        for k in range(n_problems):
             tasks = task.iterations(self._seen(fits, k, watched))
             fits[k] = self._solve(
-                self._problem(sample, target),
+                self._problem(sample, targets(k)),
                 None if starts is None else starts[k],
                 watched or self.solver,
-                _share(deadline, len(targets) - k),
-                self._monitors(tasks, k, len(targets)),
+                _share(deadline, n_problems - k),
+                self._monitors(tasks, k, n_problems),
             )
             stop = tasks is not None and tasks.close()
             if stop or fits[k].status is Status.INTERRUPTED:
@@ -269,7 +271,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
             "objective_": total.upper,
             "lower_bound_": total.lower,
             "gap_": total.gap,
-            "relative_gap_": total.relative_gap,
+            "relative_gap_": total.relative_gap if np.isfinite(total.gap) else np.inf,
             "converged_": status is Status.CONVERGED,
             "status_": status,
             "history_": fits[0].history if single else [fit.history for fit in fits],

@@ -198,8 +198,8 @@ class LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
         sample = self._sample(X, y, loss, sample_weight, offset, weight)
         resume = np.array_equal(getattr(self, "classes_", classes), classes)
         self.classes_ = classes
-        chosen = [1] if len(classes) == 2 else range(len(classes))
-        self._minimize(sample, [np.where(codes == k, 1.0, -1.0) for k in chosen], resume)
+        first, n_problems = (1, 1) if len(classes) == 2 else (0, len(classes))
+        self._minimize(sample, lambda k: np.where(codes == first + k, 1.0, -1.0), n_problems, resume)
         return self
 
     def decision_function(self, X: Any, offset: npt.ArrayLike | None = None) -> Array:

@@ -163,7 +163,7 @@ class NoveltyDetector(OutlierMixin, LinearModel):  # type: ignore[misc]
         X = self._checked_data(X)
         weight = checked_weight(sample_weight, X.shape[0])
         sample = self._sample(X, None, loss, sample_weight, offset, weight)
-        self._minimize(sample, [None])
+        self._minimize(sample, lambda _: None)
         return self
 
     def score_samples(self, X: Any, offset: npt.ArrayLike | None = None) -> Array:

@@ -177,7 +177,7 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
         X, y = self._checked_data(X, y=y, y_numeric=True)
         weight = checked_weight(sample_weight, len(y))
         sample = self._sample(X, y, loss, sample_weight, offset, weight)
-        self._minimize(sample, [y])
+        self._minimize(sample, lambda _: y)
         return self
 
     def predict(self, X: Any, offset: npt.ArrayLike | None = None) -> Array:
