@@ -12,6 +12,7 @@ import warnings
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,6 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib import format as npy
 
-from bmrm import __version__
 from bmrm._errors import DataError
 from bmrm._registry import UnknownName
 from bmrm.certificate import Certificate, Status
@@ -91,7 +91,7 @@ class Model:
     classes: npt.NDArray[Any] | None = None
     config: Mapping[str, Any] = field(default_factory=dict)
     history: Mapping[str, Any] = field(default_factory=dict)
-    version: str = __version__
+    version: str = field(default_factory=lambda: version("bmrm"))
 
     def __post_init__(self) -> None:
         coef = np.atleast_2d(np.ascontiguousarray(self.coef, dtype=np.float64))

@@ -53,11 +53,11 @@ def test_train_predict_evaluate(files):
 
 
 def test_the_objective_is_the_library_s(files):
-    good("train", "two.svm", "--C", 2.0, "--tol", 1e-6, "--intercept")
+    good("train", "two.svm", "--C", 2.0, "--tol", 1e-6)
     data, model = bmrm.read("two.svm"), bmrm.load("two.bmrm")
     risk = bmrm.LinearRisk(data.X, data.y, bmrm.losses.Hinge(), intercept=True)
     problem = bmrm.Problem(risk, "l2", 1.0 / (2.0 * ROWS))
-    assert model.lam == problem.lam
+    assert model.lam == model.config["lam"] == problem.lam
     w = np.append(model.coef[0], model.intercept)
     assert problem.objective(w) == pytest.approx(model.certificate.upper, rel=1e-12)
     assert np.array_equal(w, bmrm.solve(problem, tol=1e-6).w)
@@ -96,8 +96,9 @@ def test_more_labels_are_trained_one_against_the_rest(files):
         assert model.coef.shape == (3, COLUMNS)
         for j, label in enumerate(model.classes):
             y = np.where(data.y == label, 1.0, -1.0)
-            risk = bmrm.LinearRisk(data.X, y, bmrm.losses.Logistic())
-            value = bmrm.Problem(risk, "l2", 1e-4).objective(model.coef[j])
+            risk = bmrm.LinearRisk(data.X, y, bmrm.losses.Logistic(), intercept=True)
+            w = np.append(model.coef[j], model.intercept[j])
+            value = bmrm.Problem(risk, "l2", 1e-4).objective(w)
             assert value == pytest.approx(model.certificates[j].upper, rel=1e-12)
         lines = good("predict", "m.bmrm", file).stdout.splitlines()
         wanted = [str(label).removesuffix(".0") for label in model.predict(data.X)]
@@ -234,13 +235,13 @@ def test_imports_are_lazy():
 def test_weights(files):
     weight = np.arange(1.0, ROWS + 1)
     np.save("w.npy", weight)
-    good("train", "two.svm", "--weights", "w.npy", "--C", 1, "--tol", 1e-6)
+    good("train", "two.svm", "--weights", "w.npy", "--C", 1, "--tol", 1e-6, "--no-intercept")
     model, data = bmrm.load("two.bmrm"), bmrm.read("two.svm")
     risk = bmrm.LinearRisk(data.X, data.y, bmrm.losses.Hinge(), sample_weight=weight)
     expected = bmrm.solve(bmrm.Problem(risk, "l2", 1.0 / weight.sum()), tol=1e-6)
     assert model.certificate.upper == expected.certificate.upper
     bmrm.write("w.npz", data.X, data.y, weight=weight)
-    good("train", "w.npz", "--C", 1, "--tol", 1e-6)
+    good("train", "w.npz", "--C", 1, "--tol", 1e-6, "--no-intercept")
     assert np.array_equal(bmrm.load("w.bmrm").coef, model.coef)
     assert "weights of its own" in bad("train", "w.npz", "--weights", "w.npy")
 
@@ -279,7 +280,7 @@ def test_narrow_and_wide_files(files):
 def test_zero_based_files_stay_zero_based(files):
     data = bmrm.read("two.svm")
     bmrm.write("zero.svm", data, zero_based=True)
-    good("train", "zero.svm", "--zero-based", "true")
+    good("train", "zero.svm", "--zero-based", "true", "--no-intercept")
     (files / "test.svm").write_text("1 1:2.5\n")
     score = float(good("predict", "zero.bmrm", "test.svm", "--scores").stdout)
     assert score == pytest.approx(2.5 * bmrm.load("zero.bmrm").coef[0, 1])

@@ -208,6 +208,7 @@ def test_the_file_is_a_plain_archive(tmp_path):
         assert sorted(arrays) == ["classes", "coef", "header", "intercept"]
         header = json.loads(arrays["header"].tobytes())
     assert header["format"] == "bmrm model"
+    assert header["version"] == bmrm.__version__
     assert header["loss"] == "hinge"
     assert len(header["sha256"]) == 64
 

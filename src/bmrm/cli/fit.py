@@ -63,7 +63,8 @@ def fit(data: Dataset, options: TrainOptions, parts: Parts) -> Fit:
     loss = parts.loss
     classes, targets = _targets(data, loss)
     lam = _lam(data, options)
-    design = Design(data.X, options.intercept or loss.learns_offset, options.threads)
+    intercept = loss.task != "novelty" if options.intercept is None else options.intercept
+    design = Design(data.X, intercept or loss.learns_offset, options.threads)
     groups = None if loss.couples == "row" else data.groups
     results: list[Result] = []
     deadline = None if options.max_seconds is None else time.monotonic() + options.max_seconds
@@ -131,7 +132,7 @@ def _model(
         tol=options.tol,
         certificates=[result.certificate for result in results],
         statuses=[result.status for result in results],
-        config=options.as_config(),
+        config=options.as_config() | {"lam": lam, "intercept": design.intercept, "threads": design.n_threads},
         history={
             "iterations": sum(result.iterations for result in results),
             "passes": sum(result.passes for result in results),

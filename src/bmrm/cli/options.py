@@ -50,7 +50,7 @@ class TrainOptions:
     max_iter: int | None = None
     max_seconds: float | None = None
     threads: int | None = None
-    intercept: bool = False
+    intercept: bool | None = None
     zero_based: str = "auto"
     weights: Path | None = None
     seed: int = 0
