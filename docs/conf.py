@@ -1,6 +1,11 @@
 """Sphinx configuration."""
 
+from pathlib import Path
+
+import numpy as np
+
 import bmrm
+from bmrm.problem import missing
 
 project = "bmrm"
 author = "the bmrm developers"
@@ -13,3 +18,27 @@ html_title = "bmrm"
 autosummary_generate = True
 numpydoc_show_class_members = False
 suppress_warnings = ["myst.xref_missing"]
+
+
+def fitting(loss, regularizer):
+    """Names of the solvers that take this pair, or the reason why there is none."""
+    rng = np.random.default_rng(0)
+    risk = bmrm.LinearRisk(rng.normal(size=(8, 3)), loss.draw(rng, 8)[0], loss)
+    try:
+        problem = bmrm.Problem(risk, regularizer, 0.1)
+    except ValueError:
+        return "refused: no minimum"
+    return ", ".join(f"`{name}`" for name, solver in bmrm.solvers.SOLVERS.items() if not missing(solver, problem))
+
+
+def write_compatibility(path):
+    """Write which solvers serve which loss and regularizer, from the same traits that decide it at run time."""
+    rows = ["# What fits together", "", "| loss | regularizer | solvers |", "|---|---|---|"]
+    for name, loss in bmrm.losses.LOSSES.items():
+        for kind, regularizer in bmrm.regularizers.REGULARIZERS.items():
+            for label, bounds in (("", None), (" with bounds", (-1.0, 1.0))):
+                rows.append(f"| `{name}` | `{kind}`{label} | {fitting(loss(), regularizer(bounds=bounds))} |")
+    path.write_text("\n".join(rows) + "\n")
+
+
+write_compatibility(Path(__file__).parent / "compatibility.md")
