@@ -134,17 +134,32 @@ def test_a_bare_oracle(oracle, loss, kind, solver):
 
 
 @every_solver
-def test_a_start_far_away(solver):
-    for loss in (Hinge(), LeastSquares(), Exponential()):
-        X, y = data_for(loss)
-        problem = Problem(LinearRisk(X, y, loss, n_threads=1), "l2", LAM)
-        if missing(solver, problem):
-            continue
+@pytest.mark.parametrize("loss", [Hinge(), LeastSquares(), Logistic()], ids=repr)
+def test_a_start_far_away(loss, solver):
+    X, y = data_for(loss)
+    problem = Problem(LinearRisk(X, y, loss, n_threads=1), "l2", LAM)
+    if not missing(solver, problem):
         optimum = models.optimum(loss, X, y, problem.regularizer, LAM)
-        result = solve(problem, solver, tol=1e-2, start=np.full(4, 20.0), max_seconds=30)
+        result = solve(problem, solver, tol=1e-2, start=np.full(4, 1e3), max_seconds=30)
         assert result.converged
         assert result.certificate.lower <= optimum * (1 + 1e-7)
         assert result.certificate.upper == pytest.approx(optimum, rel=0.0101)
+
+
+@every_solver
+@pytest.mark.parametrize("size", [20.0, 60.0])
+def test_bounds_hold_after_a_start_with_a_huge_objective(size, solver):
+    """Planes found where the objective is 1e20 carry rounding errors far above the optimum: they must not count."""
+    for seed in (0, 2, 11, 23):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(36, 4)), np.where(rng.random(36) < 0.5, -1.0, 1.0)
+        problem = Problem(LinearRisk(X, y, Exponential(), n_threads=1), "l2", LAM)
+        if missing(solver, problem):
+            return
+        optimum = models.optimum(Exponential(), X, y, problem.regularizer, LAM)
+        result = solve(problem, solver, tol=1e-2, start=np.full(4, size), max_iter=2000)
+        assert max(record.lower for record in result.history) <= optimum * (1 + 1e-6)
+        assert not result.converged or result.certificate.upper <= optimum * 1.0101
 
 
 class LooseLBFGS(LBFGS):
