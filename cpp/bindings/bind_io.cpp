@@ -41,7 +41,7 @@ nb::tuple parse(const In<std::uint8_t>& text, const io::SvmlightOptions& options
         if (table.has_groups) groups = give_buffer(std::move(table.groups));
         return nb::make_tuple(give_buffer(std::move(table.values)), give_buffer(std::move(table.indices)),
                               give_buffer(std::move(table.indptr)), table.n_features,
-                              give_buffer(std::move(table.labels)), ends, groups);
+                              give_buffer(std::move(table.labels)), ends, groups, table.zero_based);
       },
       result);
 }
@@ -74,8 +74,8 @@ void bind_io(nb::module_& m) {
         nb::sig("def parse_svmlight(text: numpy.typing.NDArray[numpy.uint8], zero_based: bool | None, "
                 "multilabel: bool | None, n_features: int | None, single: bool, n_threads: int, "
                 "block_bytes: int = 1048576) -> tuple[typing.Any, ...]"),
-        "Values, indices, indptr, n_features, labels, the ends of each row's labels (or None) and groups (or "
-        "None).");
+        "Values, indices, indptr, n_features, labels, the ends of each row's labels (or None), groups (or None), "
+        "and whether indices count from 0.");
 }
 
 }  // namespace bmrm::py

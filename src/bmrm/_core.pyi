@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 def parse_svmlight(text: numpy.typing.NDArray[numpy.uint8], zero_based: bool | None, multilabel: bool | None, n_features: int | None, single: bool, n_threads: int, block_bytes: int = 1048576) -> tuple[Any, ...]:
     """
-    Values, indices, indptr, n_features, labels, the ends of each row's labels (or None) and groups (or None).
+    Values, indices, indptr, n_features, labels, the ends of each row's labels (or None), groups (or None), and whether indices count from 0.
     """
 
 class ActiveSetQp:

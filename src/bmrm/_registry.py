@@ -48,7 +48,8 @@ class Registry(dict[str, type[T]]):
             If a parameter is not one of the object's.
         """
         cls = self[name]
-        accepted = list(getattr(cls, "__dataclass_fields__", {}))
+        fields = getattr(cls, "__dataclass_fields__", {})
+        accepted = [field for field, about in fields.items() if about.init]
         for parameter in parameters:
             if parameter not in accepted:
                 raise ValueError(

@@ -60,6 +60,8 @@ class Certificate:
     def __str__(self) -> str:
         if not np.isfinite(self.lower):
             return f"objective {self.upper:.6g}, no bound of the optimum known yet"
+        if self.gap <= ATOL:
+            return f"objective {self.upper:.6g}, the optimum to rounding"
         return f"objective {self.upper:.6g}, at most {100.0 * self.relative_gap:.2g}% above the optimum"
 
 

@@ -190,9 +190,10 @@ class _Run:
             record = self._note(step)
             if not np.isfinite(step.upper):
                 return Status.NON_FINITE
+            asked_to_stop = self.monitor is not None and self.monitor(record)
             if self._certificate().closes(self.tol) and self._confirmed(step):
                 return Status.CONVERGED
-            if self.monitor is not None and self.monitor(record):
+            if asked_to_stop:
                 return Status.STOPPED
             if len(self.history) >= self.max_iter:
                 return Status.ITERATION_LIMIT

@@ -193,7 +193,7 @@ def test_planes_hold_for_every_lam_and_regularizer(loss, rng):
             assert lower <= best + models.ERROR * (1.0 + abs(best))
 
 
-@settings(max_examples=120)
+@settings(max_examples=300)
 @given(
     loss=st.sampled_from(all_losses()),
     example=st.integers(0, 5),

@@ -31,6 +31,8 @@ class Dataset:
         Which query each example belongs to.
     weight : ndarray of shape (n_examples,), or None
         How much each example counts.
+    zero_based : bool, or None
+        For data from svmlight text: whether its indices count from 0. A second file must be read the same way.
 
     Examples
     --------
@@ -44,6 +46,7 @@ class Dataset:
     y: Labels | None = None
     groups: NDArray[np.int64] | None = None
     weight: NDArray[np.float64] | None = None
+    zero_based: bool | None = None
 
     def __post_init__(self) -> None:
         if self.X.ndim != 2:

@@ -94,11 +94,12 @@ def read_svmlight(
         )
     except ValueError as error:
         raise DataError(f"{path}, {error}") from None
-    values, indices, indptr, width, labels, ends, groups = parsed
+    values, indices, indptr, width, labels, ends, groups, from_zero = parsed
     if len(indptr) == 1:
         raise DataError(f"{path}: no examples; expected lines like '1 3:0.5 7:2'")
     matrix = _matrix(values, indices, indptr, width)
-    return Dataset(X=matrix, y=labels if ends is None else label_sets(labels, ends), groups=groups)
+    y = labels if ends is None else label_sets(labels, ends)
+    return Dataset(X=matrix, y=y, groups=groups, zero_based=from_zero)
 
 
 def _feature_count(n_features: int | None) -> int | None:

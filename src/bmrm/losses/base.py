@@ -73,7 +73,7 @@ class Loss(ABC):
     def encode(self, y: npt.ArrayLike, groups: npt.ArrayLike | None = None) -> Targets:
         """Check raw targets and turn them into what `evaluate` takes."""
         if groups is not None:
-            raise ValueError(f"loss '{self}' looks at single rows and takes no groups")
+            raise ValueError(f"loss '{self.name or type(self).__name__}' looks at single rows and takes no groups")
         return finite_targets(y)
 
     def decide(self, scores: Array) -> Array:
@@ -121,14 +121,18 @@ def in_domain(y: Array, accepted: npt.NDArray[np.bool_], domain: str, loss: obje
     return y
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+
+
 def positive(value: float, parameter: str, loss: str, *, allow_zero: bool = False) -> None:
     """Raise unless the parameter is a finite number above zero (or at least zero)."""
-    if not (np.isfinite(value) and (value > 0 or (allow_zero and value == 0))):
+    if not (_is_number(value) and np.isfinite(value) and (value > 0 or (allow_zero and value == 0))):
         least = "at least 0" if allow_zero else "above 0"
         raise ValueError(f"parameter '{parameter}' of loss '{loss}' must be {least}, got {value!r}")
 
 
 def between(value: float, parameter: str, loss: str) -> None:
     """Raise unless the parameter lies strictly between 0 and 1."""
-    if not (0.0 < value < 1.0):
+    if not (_is_number(value) and 0.0 < value < 1.0):
         raise ValueError(f"parameter '{parameter}' of loss '{loss}' must lie between 0 and 1, got {value!r}")

@@ -24,7 +24,7 @@ class MarginLoss(ScalarLoss):
         values = super().encode(y, groups)
         if values.size and values.min() == 0.0 and np.all((values == 0.0) | (values == 1.0)):
             return 2.0 * values - 1.0
-        return in_domain(values, np.abs(values) == 1.0, "-1 and 1 (or 0 and 1)", self)
+        return in_domain(values, np.abs(values) == 1.0, "-1 and 1 (or 0 and 1)", self.name)
 
     def decide(self, scores: Array) -> Array:
         """Return the sign of each score; 0 counts as positive."""
@@ -223,7 +223,7 @@ class Novelty(_OneClass, name="novelty"):
     rho: float = 1.0
 
     def __post_init__(self) -> None:
-        if not np.isfinite(self.rho):
+        if not isinstance(self.rho, (int, float)) or not np.isfinite(self.rho):
             raise ValueError(f"parameter 'rho' of loss 'novelty' must be finite, got {self.rho!r}")
 
     def decide(self, scores: Array) -> Array:

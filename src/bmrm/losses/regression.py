@@ -208,7 +208,7 @@ class Poisson(ScalarLoss, name="poisson"):
     def encode(self, y: npt.ArrayLike, groups: npt.ArrayLike | None = None) -> Targets:
         """Return the targets, all at least 0."""
         values = super().encode(y, groups)
-        return in_domain(values, values >= 0.0, "numbers that are at least 0", self)
+        return in_domain(values, values >= 0.0, "numbers that are at least 0", self.name)
 
     def decide(self, scores: Array) -> Array:
         """Return the mean exp(f)."""

@@ -250,5 +250,5 @@ def _normalized(sample_weight: npt.ArrayLike, m: int) -> Array:
     total = weight.sum()
     if total <= 0.0:
         raise ValueError("all sample weights are 0; at least one row must count")
-    weight = weight / total
-    return weight
+    normalized: Array = weight / total
+    return normalized

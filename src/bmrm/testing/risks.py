@@ -145,14 +145,14 @@ def _check_costs(risk: Risk, w: Array, w2: Array) -> None:
     before = cost(2, before, "evaluate")
     point = risk.at(w)
     before = cost(1, before, "at")
-    assert np.isfinite(point.value)
+    require(np.isfinite(point.value), "the value of a point is not finite")
     before = cost(0, before, "the value of a point")
     for what, expected in (("the subgradient", 1), ("the subgradient asked for again", 0)):
-        assert point.subgradient.shape == (risk.dim,)
+        require(point.subgradient.shape == (risk.dim,), "the subgradient of a point has another shape than w")
         before = cost(expected, before, what)
     line = point.toward(w2)
     before = cost(1, before, "toward")
     for t in _STEPS:
-        assert line.evaluate(t)[0] == line.evaluate(t)[0]
-        assert np.isfinite(line.at(t).value)
+        require(np.isfinite(line.evaluate(t)[0]), f"the line is not finite at t = {t:g}")
+        require(np.isfinite(line.at(t).value), f"the point of the line is not finite at t = {t:g}")
     cost(0, before, "moving along a line")

@@ -8,7 +8,7 @@ from bmrm.certificate import Status
 from bmrm.driver import Result, solve
 from bmrm.problem import Problem, missing
 from bmrm.solvers.base import Solver
-from bmrm.testing._assertions import magnitude, require, require_at_most, require_close, require_unchanged
+from bmrm.testing._assertions import Array, magnitude, require, require_at_most, require_close, require_unchanged
 
 _SECONDS = 60.0
 
@@ -94,20 +94,20 @@ def _check_history(result: Result) -> None:
     require(not np.any(lowers[1:] < lowers[:-1]), f"lower of '{result.solver}' falls")
 
 
-def _check_repeats(solver: Solver, problem: Problem, result: Result, start: object, tol: float) -> None:
-    again = solve(problem, solver, tol=tol, start=start, max_seconds=_SECONDS)  # type: ignore[arg-type]
+def _check_repeats(solver: Solver, problem: Problem, result: Result, start: Array, tol: float) -> None:
+    again = solve(problem, solver, tol=tol, start=start, max_seconds=_SECONDS)
     same = np.array_equal(again.w, result.w) and again.certificate == result.certificate
     require(same, f"solver '{solver.name}' gives another answer the second time")
     require(again.passes == result.passes, f"solver '{solver.name}' needs {again.passes} passes the second time")
 
 
-def _check_limits(solver: Solver, problem: Problem, start: object) -> None:
-    limited = solve(problem, solver, tol=0.0, max_iter=1, start=start)  # type: ignore[arg-type]
+def _check_limits(solver: Solver, problem: Problem, start: Array) -> None:
+    limited = solve(problem, solver, tol=0.0, max_iter=1, start=start)
     closed = limited.certificate.closes(0.0)
     expected = Status.CONVERGED if closed else Status.ITERATION_LIMIT
     require(limited.status is expected, f"max_iter=1 gives {limited.status.name} for '{solver.name}'")
     require(limited.iterations == 1, f"'{solver.name}' ran {limited.iterations} iterations with max_iter=1")
-    timed = solve(problem, solver, tol=0.0, max_seconds=1e-9, start=start)  # type: ignore[arg-type]
+    timed = solve(problem, solver, tol=0.0, max_seconds=1e-9, start=start)
     expected = Status.CONVERGED if timed.certificate.closes(0.0) else Status.TIME_LIMIT
     require(timed.status is expected, f"max_seconds=1e-9 gives {timed.status.name} for '{solver.name}'")
 

@@ -43,6 +43,7 @@ struct SvmlightTable {
   Buffer<std::int64_t> groups;
   bool has_groups = false;
   bool many_labels = false;
+  bool zero_based = false;
   std::int64_t n_features = 0;
 };
 
@@ -250,6 +251,7 @@ bool parse_as(std::string_view text, std::vector<Block>& blocks, const Counts& m
   // Written so that it cannot overflow: moved indices are larger by one, and the number of features by two.
   if (moved && all.top > static_cast<std::int64_t>(std::numeric_limits<Index>::max()) - 2) return false;
   finish(blocks, all, moved, options, table);
+  table.zero_based = moved || options.base == Base::zero;
   return true;
 }
 
