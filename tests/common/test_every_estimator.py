@@ -27,7 +27,7 @@ CONFIGURATIONS: dict[str, list[dict[str, Any]]] = {
         {},
         {"loss": "least_squares", **TIGHT},
         {"loss": "quantile", **TIGHT},
-        {"loss": "poisson", **TIGHT},
+        {"loss": "poisson", "lam": 1e-2, "tol": 1e-8},
         {"loss": "quantile", "regularizer": "l1", **TIGHT},
     ],
     "NoveltyDetector": [

@@ -300,3 +300,13 @@ def test_predictions_to_a_file(files):
     assert "cannot be written" in bad("predict", "two.bmrm", "two.svm", "--output", "none/p.txt")
     bad("predict", "two.bmrm", "none.svm", "--output", "p.txt")
     assert (files / "p.txt").read_text() == expected
+
+
+def test_a_second_file_counts_like_the_training_file(tmp_path):
+    train, test = tmp_path / "train.svm", tmp_path / "test.svm"
+    train.write_text("1 0:1 1:2\n-1 0:-1 1:-2\n" * 5)  # counts from 0
+    test.write_text("1 1:2\n-1 1:-2\n")  # has no index 0 and would otherwise be taken to count from 1
+    model = tmp_path / "m.bmrm"
+    assert run("train", train, "--model", model, "--quiet").exit_code == 0
+    assert bmrm.load(model).config["zero_based"] == "true"
+    assert run("predict", model, test, "--quiet").output.split() == ["1", "-1"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,8 @@ def train(ctx: click.Context, /, **values: Any) -> int:
     if options.history is not None:
         check_writable(options.history, [*inputs, options.model_path])
     data = with_weights(read_data(options.file, options.zero_based, threads=options.threads), options.weights)
+    if data.zero_based is not None:  # later files are read the way this one turned out to count
+        options = replace(options, zero_based=str(data.zero_based).lower())
     with one_interrupt():
         done = fit(data, options, parts)
         done.model.save(options.model_path)
