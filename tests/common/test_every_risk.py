@@ -150,6 +150,18 @@ def test_extreme_is_the_steepest_subgradient(loss, rng):
                 assert risk.evaluate(w)[0] >= point.value + g @ w - 1e-12
 
 
+@pytest.mark.parametrize("loss", [losses.SquaredHinge(), losses.Logistic(), losses.LeastSquares()], ids=repr)
+@pytest.mark.parametrize("length", [1e-3, 1e-6, 1e-9])
+def test_long_steps_on_short_lines_keep_their_digits(loss, length, rng):
+    """A search direction may be tiny and the step huge: the scores must still be those of the point's w."""
+    risk = risk_for(loss)
+    w, d = 10.0 * rng.normal(size=(2, risk.dim))
+    point = risk.at(w).toward(w + length * d).at(1.0 / length)
+    value, a = risk.evaluate(point.w)
+    assert point.value == pytest.approx(value, rel=1e-10)
+    np.testing.assert_allclose(point.subgradient, a, rtol=1e-9, atol=1e-9)
+
+
 def test_hinge_at_its_kink_has_two_slopes():
     risk = LinearRisk([[1.0], [-1.0]], [1, -1], losses.Hinge())
     value, left, right = risk.at(np.zeros(1)).toward(np.ones(1)).evaluate(1.0)

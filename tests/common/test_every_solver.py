@@ -41,7 +41,6 @@ SHAPES = {
     "intercept": lambda d: {},
     "weights": lambda d: {"weights": np.linspace(0.3, 3.0, d)},
     "several free": lambda d: {"weights": np.where(np.arange(d) % 2 == 0, 0.0, 1.0)},
-    "penalized intercept": lambda d: {"weights": np.ones(d)},
     "bounds and free": lambda d: {"bounds": (np.full(d - 1, -0.1), np.full(d - 1, 0.3))},
     "one-sided bounds": lambda d: {"weights": np.ones(d), "bounds": (np.zeros(d), np.full(d, np.inf))},
     "bounded free": lambda d: {
@@ -157,7 +156,7 @@ def test_bounds_hold_after_a_start_with_a_huge_objective(size, solver):
         if missing(solver, problem):
             return
         optimum = models.optimum(Exponential(), X, y, problem.regularizer, LAM)
-        result = solve(problem, solver, tol=1e-2, start=np.full(4, size), max_iter=2000)
+        result = solve(problem, solver, tol=1e-2, start=np.full(4, size), max_iter=200)
         assert max(record.lower for record in result.history) <= optimum * (1 + 1e-6)
         assert not result.converged or result.certificate.upper <= optimum * 1.0101
 

@@ -53,8 +53,8 @@ def check_solver(
         f"solver '{solver.name}' ended with {result.status.name} after {result.iterations} iterations, "
         f"relative gap {result.certificate.relative_gap:.3g} instead of {tol:g}",
     )
-    _check_certificate(problem, result, tol, optimum, error)
-    _check_history(result)
+    _check_certificate(problem, result, tol)
+    _check_history(result, optimum, error)
     _check_repeats(solver, problem, result, start, tol)
     _check_limits(solver, problem, start)
     _check_resumes(solver, problem, result, tol)
@@ -72,7 +72,7 @@ def _check_refusal(solver: Solver, problem: Problem) -> None:
     raise AssertionError(f"solver '{solver.name}' accepts a problem it {missing(solver, problem)[0]}")
 
 
-def _check_certificate(problem: Problem, result: Result, tol: float, optimum: float | None, error: float) -> None:
+def _check_certificate(problem: Problem, result: Result, tol: float) -> None:
     certificate, name = result.certificate, result.solver
     objective = problem.objective(result.w)
     slack = 1e-9 * magnitude(objective)
@@ -80,18 +80,22 @@ def _check_certificate(problem: Problem, result: Result, tol: float, optimum: fl
     require_at_most(certificate.lower, certificate.upper, 0.0, f"lower of '{name}' exceeds upper")
     size = max(abs(certificate.upper), abs(certificate.lower))
     require_at_most(certificate.gap, tol * size, 1e-12, f"'{name}' says CONVERGED, but the gap is open")
-    if optimum is not None:
-        slack = error * magnitude(optimum)
-        require_at_most(certificate.lower, optimum, slack, f"lower of '{name}' exceeds the optimum {optimum:.9g}")
-        require_at_most(optimum, certificate.upper, slack, f"upper of '{name}' is below the optimum {optimum:.9g}")
 
 
-def _check_history(result: Result) -> None:
+def _check_history(result: Result, optimum: float | None, error: float) -> None:
+    """Upper never rises, lower never falls, and the optimum lies between them in every record."""
     uppers = np.array([record.upper for record in result.history])
     lowers = np.array([record.lower for record in result.history])
-    require(uppers.size == result.iterations, f"'{result.solver}' has a record less or more than iterations")
-    require(not np.any(np.diff(uppers) > 0.0), f"upper of '{result.solver}' rises")
-    require(not np.any(lowers[1:] < lowers[:-1]), f"lower of '{result.solver}' falls")
+    name = result.solver
+    require(uppers.size == result.iterations, f"'{name}' has {uppers.size} records of its iterations")
+    if optimum is not None:
+        slack = error * magnitude(optimum)
+        lower = max(result.certificate.lower, lowers.max())
+        upper = min(result.certificate.upper, uppers.min())
+        require_at_most(lower, optimum, slack, f"lower of '{name}' exceeds the optimum {optimum:.9g}")
+        require_at_most(optimum, upper, slack, f"upper of '{name}' is below the optimum {optimum:.9g}")
+    require(not np.any(uppers[1:] > uppers[:-1]), f"upper of '{name}' rises")
+    require(not np.any(lowers[1:] < lowers[:-1]), f"lower of '{name}' falls")
 
 
 def _check_repeats(solver: Solver, problem: Problem, result: Result, start: Array, tol: float) -> None:
