@@ -156,7 +156,7 @@ def test_bounds_hold_after_a_start_with_a_huge_objective(size, solver):
         if missing(solver, problem):
             return
         optimum = models.optimum(Exponential(), X, y, problem.regularizer, LAM)
-        result = solve(problem, solver, tol=1e-2, start=np.full(4, size), max_iter=200)
+        result = solve(problem, solver, tol=1e-2, start=np.full(4, size), max_iter=200, max_seconds=1.0)
         assert max(record.lower for record in result.history) <= optimum * (1 + 1e-6)
         assert not result.converged or result.certificate.upper <= optimum * 1.0101
 

@@ -210,13 +210,13 @@ def test_few_planes(solver, kind):
 @pytest.mark.parametrize("solver", ["bmrm", "ls_bmrm"])
 @pytest.mark.parametrize("kind", ["l2", "l1"])
 def test_warm_start_for_another_lam_saves_passes(solver, kind):
-    first = hinge_problem(lam=0.02, kind=kind)
+    first = hinge_problem(lam=0.012, kind=kind)
     result = solve(first, solver, tol=1e-4)
     second = first.with_lam(0.01)
     cold = solve(second, solver, tol=1e-4)
     warm = solve(second, solver, tol=1e-4, start=result)
     assert warm.converged
-    assert warm.passes < cold.passes
+    assert warm.passes <= 0.75 * cold.passes
     assert warm.certificate.upper == pytest.approx(cold.certificate.upper, rel=1e-4)
 
 
