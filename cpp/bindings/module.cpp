@@ -21,6 +21,7 @@ bool signal_raised() {
 
 NB_MODULE(_core, m) {
   m.doc() = "Compiled kernels of bmrm: products, losses, lines, the master's quadratic program, text parsing.";
+  nb::set_leak_warnings(false);  // what a cache still holds when the interpreter ends is no leak
   bmrm::poll_hook() = &signal_raised;
   nb::register_exception_translator([](const std::exception_ptr& p, void*) {
     try {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -268,7 +268,8 @@ def path(
     Returns
     -------
     list of Result
-        One for each lam, each with its certificate. Ends early if a run was interrupted or stopped.
+        One for each lam, each with its certificate; only the last one keeps the planes. Ends early if a run was
+        interrupted or stopped.
 
     Examples
     --------
@@ -282,6 +283,7 @@ def path(
     for lam in lams:
         problem = Problem(risk, regularizer, lam) if problem is None else problem.with_lam(lam)
         results.append(solve(problem, solver, start=results[-1] if results else None, **options))
+        results[:-1] = [replace(result, state=State(problem.risk, None)) for result in results[:-1]]
         if results[-1].status in (Status.INTERRUPTED, Status.STOPPED):
             break
     return results
@@ -328,8 +330,8 @@ def _start_for(problem: Problem, start: Result | npt.ArrayLike | None) -> Start:
     if start is None:
         return Start(_clipped(problem, np.zeros(problem.risk.dim)))
     if isinstance(start, Result):
-        same = start.state.risk is problem.risk
-        return Start(_as_point(problem, start.w), start.state.bundle if same else None)
+        bundle = start.state.bundle if start.state.risk is problem.risk else None
+        return Start(_as_point(problem, start.w), None if bundle is None else bundle.copy())
     return Start(_as_point(problem, start))
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from bmrm.bundle.box import FreeBox
+from bmrm.bundle.box import FreeBox, quadratic_level, reach_of
 from bmrm.bundle.master import MasterSolution, lower_bound, on_simplex
 from bmrm.bundle.planes import Array, Bundle
-from bmrm.bundle.qp import inverse_weights, program_with_slacks, with_slacks
+from bmrm.bundle.qp import inverse_weights, program_with_slacks, with_slacks, without_noise
 from bmrm.regularizers.l2 import L2
 
 _MOST_ROUNDS = 60
@@ -35,7 +35,7 @@ class BoundedMaster:
         upper_end = np.minimum(np.broadcast_to(reg.upper, bundle.dim)[free], self._reach)
         alpha = on_simplex(bundle.multipliers)
         c = bundle.combine(alpha)
-        x = with_slacks(alpha, c[free])
+        x = with_slacks(alpha, alpha @ without_noise(bundle, free))
         prices = np.concatenate([lower_end, -upper_end, np.zeros(alpha.size)])
         for _ in range(_MOST_ROUNDS):
             target, nu = self._model_solution(bundle, lam, x, c, prices)
@@ -44,17 +44,25 @@ class BoundedMaster:
             t = self._best_step(bundle, lam, c, towards, prices, step)
             if t <= 0.0:
                 break
-            x, c = x + t * step, c + t * towards
+            x, c = self._feasible(bundle, x + t * step), c + t * towards
             if t == 1.0 and float(np.abs(step).sum()) <= 1e-13:
                 break
         alpha = on_simplex(x[2 * free.size :])
         c = bundle.combine(alpha)
         w = self._penalized_minimizer(c, lam)
         w[free] = np.clip(nu[1:] / lam, lower_end, upper_end)
-        solution = MasterSolution(w, self._bound(bundle, lam, upper, c, float(alpha @ bundle.offsets)))
+        solution = MasterSolution(w, self._bound(bundle, lam, upper, alpha, c), self._box.open)
         self._reach = np.where(np.abs(w[free]) > 0.9 * self._reach, 10.0 * self._reach, self._reach)
         bundle.record(alpha)
         return solution
+
+    def _feasible(self, bundle: Bundle, x: Array) -> Array:
+        """Return x with its multipliers on the simplex and its slacks taking up what is left of the free rows."""
+        r = self.free.size
+        alpha = on_simplex(x[2 * r :])
+        slacks = np.maximum(x[: 2 * r], 0.0)
+        rest = alpha @ without_noise(bundle, self.free) - slacks[:r] + slacks[r:]
+        return np.concatenate([slacks + np.concatenate([np.maximum(rest, 0.0), np.maximum(-rest, 0.0)]), alpha])
 
     def _penalized_minimizer(self, c: Array, lam: float) -> Array:
         w = np.clip(-c * self._inverse / lam, self.regularizer.lower, self.regularizer.upper)
@@ -68,9 +76,9 @@ class BoundedMaster:
         inside = (w > reg.lower) & (w < reg.upper) & (np.broadcast_to(self._inverse, w.shape) > 0.0)
         scaled = bundle.normals[:, inside] * np.sqrt(np.broadcast_to(self._inverse, w.shape)[inside])
         H = scaled @ scaled.T
-        program = program_with_slacks(r)
+        program, slopes = program_with_slacks(r), without_noise(bundle, self.free)
         for k in range(len(bundle)):
-            column = np.concatenate([[1.0], bundle.normals[k, self.free]])
+            column = np.concatenate([[1.0], slopes[k]])
             program.add(np.concatenate([np.zeros(2 * r), H[k, : k + 1]]), column)
         program.set_start(x)
         linear = lam * prices
@@ -93,10 +101,12 @@ class BoundedMaster:
             lower, upper = (middle, upper) if slope(middle) > 0.0 else (lower, middle)
         return lower
 
-    def _bound(self, bundle: Bundle, lam: float, upper: float, c: Array, b: float) -> float:
+    def _bound(self, bundle: Bundle, lam: float, upper: float, alpha: Array, c: Array) -> float:
+        b = float(alpha @ bundle.offsets)
         box: Array | float = np.inf
         if self.free.size:
-            level = max(upper - bundle.floor, 0.0) / lam
             norms = np.sqrt((bundle.normals**2 * self._inverse).sum(axis=1))
-            box = self._box.around(bundle, lam, upper, norms * np.sqrt(2.0 * level), c[self.free])
+            sizes = float(np.sqrt(np.sum(c * c * self._inverse))), float(np.abs(c[self.free]).sum()), b
+            level = quadratic_level(bundle, lam, upper, norms, sizes, self.free)
+            box = self._box.around(bundle, lam, upper, reach_of(norms, level), alpha, c[self.free])
         return lower_bound(self.regularizer, lam, bundle, c, b, box)

@@ -10,9 +10,64 @@ and the penalized part of w is bounded because lam Omega(w) is, so each plane is
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from bmrm.bundle.planes import Array, Bundle
 from bmrm.regularizers.base import Separable
+
+
+def quadratic_level(
+    bundle: Bundle,
+    lam: float,
+    upper: float,
+    norms: Array,
+    combined: tuple[float, float, float],
+    free: npt.NDArray[np.intp],
+) -> float:
+    """Return a bound of Omega = 1/2 |w|^2 at the minimizer of J, given J(w) <= upper.
+
+    With a floor, lam Omega(w) <= upper - floor. Without one, a combination of the planes takes its place:
+    lam/2 z^2 - c z + b - e |v| <= upper for z = |w|, c and e its slopes in the penalized and the free part, and
+    |v| <= k0 + k1 z by the planes; the largest z that satisfies this is the root of a quadratic.
+
+    Parameters
+    ----------
+    norms : array (k,)
+        Norms of the penalized parts of the planes.
+    combined : (c, e, b)
+        Norms of the combination's slopes and its offset.
+    free : array of int
+        The free coordinates.
+    """
+    if np.isfinite(bundle.floor):
+        return max(upper - bundle.floor, 0.0) / lam
+    c, e, b = combined
+    k0, k1 = _growth(bundle, upper, norms, free) if e > 0.0 else (0.0, 0.0)
+    if not (np.isfinite(upper) and np.isfinite(k0)):
+        return np.inf
+    c, rest = c + e * k1, upper - b + e * k0
+    z = (c + float(np.sqrt(c * c + 2.0 * lam * max(rest, 0.0)))) / lam
+    return 0.5 * z * z
+
+
+def reach_of(norms: Array, level: float) -> Array:
+    """Return a bound of |<a, w>| for planes with these norms, given Omega(w) = 1/2 |w|^2 <= level."""
+    return np.where(norms > 0.0, norms * np.sqrt(2.0 * level) if np.isfinite(level) else np.inf, 0.0)
+
+
+def _growth(bundle: Bundle, upper: float, norms: Array, free: npt.NDArray[np.intp]) -> tuple[float, float]:
+    """Return k0, k1 with |v| <= k0 + k1 |w| for a single free coordinate v (inf if the planes leave it open)."""
+    if free.size != 1 or not len(bundle):
+        return np.inf, np.inf
+    slopes = bundle.normals[:, free[0]]
+    pairs = []
+    for side in (slopes > 0, slopes < 0):
+        if not side.any():
+            return np.inf, np.inf
+        room = (upper - bundle.offsets[side]) / np.abs(slopes[side])
+        best = int(np.argmin(room))
+        pairs.append((max(0.0, float(room[best])), float(norms[side][best] / np.abs(slopes[side][best]))))
+    return max(p[0] for p in pairs), max(p[1] for p in pairs)
 
 
 class FreeBox:
@@ -33,9 +88,13 @@ class FreeBox:
             self._inside = np.maximum(*ends)
         self._box = self._inside.copy()
         self._problem: tuple[float, float] = (0.0, 0.0)
+        self.open: npt.NDArray[np.intp] = np.empty(0, np.intp)  # coordinates whose charge spoils the bound
 
-    def around(self, bundle: Bundle, lam: float, upper: float, reach: Array, slopes: Array) -> Array:
+    def around(self, bundle: Bundle, lam: float, upper: float, reach: Array, alpha: Array, slopes: Array) -> Array:
         """Return a bound of |w_j| at the minimizer of J for every coordinate, infinite for the penalized ones.
+
+        Where the planes leave a coordinate open and its slope is not larger than the rounding errors of the planes
+        themselves, the slope counts as 0 (and the bound returned is 0, so that nothing is charged).
 
         Parameters
         ----------
@@ -43,8 +102,11 @@ class FreeBox:
             An upper bound of min J.
         reach : array (k,)
             For each plane, a bound of |<a_i, w>| over the penalized coordinates of the minimizer.
+        alpha : array (k,)
+            The multipliers that combine the planes.
         slopes : array
-            What will be charged against the box: a better box is sought only if the charge matters.
+            The combination's slopes in the free directions, which are charged against the box: a better box is
+            sought only if the charge matters.
         """
         if lam != self._problem[0]:
             self._box = self._inside.copy()
@@ -53,8 +115,13 @@ class FreeBox:
         if not charge <= 1e-13 * abs(upper):
             self._box = np.minimum(self._box, self._from_planes(bundle, upper, reach))
         self._problem = (lam, upper)
+        with np.errstate(invalid="ignore"):
+            charges = np.where(sloped, np.abs(slopes) * self._box, 0.0)
+        noise = 1e-15 * (alpha @ np.abs(bundle.normals[:, self.free]))
+        rounding = ~np.isfinite(self._box) & (np.abs(slopes) <= noise)
+        self.open = self.free[(charges > 1e-10 * abs(upper)) & ~rounding]
         box = np.full(bundle.dim, np.inf)
-        box[self.free] = self._box
+        box[self.free] = np.where(rounding, 0.0, self._box)
         return box
 
     def _from_planes(self, bundle: Bundle, upper: float, reach: Array) -> Array:
@@ -67,7 +134,7 @@ class FreeBox:
 def _interval(slopes: Array, room: Array) -> Array:
     """One free coordinate v: slopes_i v <= room_i for all i."""
     ends = [float(np.min(room[side] / np.abs(slopes[side]), initial=np.inf)) for side in (slopes > 0, slopes < 0)]
-    return np.array([max(0.0, *ends)])
+    return np.array([1.01 * max(0.0, *ends)])  # 1% for rounding in what it is made of
 
 
 def _polytope(E: Array, room: Array) -> Array:

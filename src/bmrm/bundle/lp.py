@@ -46,10 +46,10 @@ class L1Master:
         box: Array | float = np.inf
         if self.free.size:
             level = max(upper - bundle.floor, 0.0) / lam
-            box = self._box.around(bundle, lam, upper, self._norms * level, c[self.free])
+            box = self._box.around(bundle, lam, upper, self._norms * level, alpha, c[self.free])
         lower = lower_bound(self.regularizer, lam, bundle, c, b, box)
         bundle.record(alpha)
-        return MasterSolution(w, lower)
+        return MasterSolution(w, lower, self._box.open)
 
     def _follow(self, bundle: Bundle) -> Any:
         """Make the program's rows match the bundle's planes."""

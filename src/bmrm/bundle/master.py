@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import singledispatch
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from bmrm.bundle.planes import Array, Bundle
 from bmrm.regularizers.base import Regularizer
@@ -22,10 +23,14 @@ class MasterSolution:
         The minimizer (to the accuracy of the solver; the bound does not depend on it).
     lower : float
         A lower bound of min J, computed from the multipliers after these were made feasible.
+    open : array of int
+        Free coordinates for which the planes give no box good enough: rounding spoils the bound. Planes from
+        both sides of such a coordinate help.
     """
 
     w: Array
     lower: float
+    open: npt.NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))
 
 
 class Master(Protocol):

@@ -12,6 +12,7 @@ from bmrm import _core
 Array: TypeAlias = npt.NDArray[np.float64]
 
 BYTE_BUDGET = 1 << 30
+_LARGEST = 1e100
 
 
 def cuts_within_budget(dim: int, budget: int = BYTE_BUDGET) -> int:
@@ -81,8 +82,18 @@ class Bundle:
         self.add_plane(a, value - float(a @ w))
 
     def add_plane(self, a: Array, b: float) -> None:
-        """Add a plane given by normal and offset."""
-        self._append(a, b, 0.0 if len(self) else 1.0)
+        """Add a plane given by normal and offset; one with numbers whose products overflow is left out."""
+        if abs(b) <= _LARGEST and float(np.max(np.abs(a), initial=0.0)) <= _LARGEST:
+            self._append(a, b, 0.0 if len(self) else 1.0)
+
+    def copy(self) -> Bundle:
+        """Return a bundle with the same planes that can be changed by itself."""
+        other = Bundle(self.dim, -np.inf, self.max_cuts, self.max_idle, self.n_threads)
+        other.floor, other.removals, other._next_id = self.floor, self.removals, self._next_id
+        other._normals = self.normals.copy() if len(self) else np.empty((4, self.dim))
+        for name in ("offsets", "ids", "idle", "multipliers"):
+            setattr(other, name, getattr(self, name).copy())
+        return other
 
     def products(self, v: Array) -> Array:
         """Return <a_i, v> for every plane."""
@@ -117,7 +128,7 @@ class Bundle:
     def _shrink(self) -> None:
         """Make room for at least one plane: drop the longest idle third, or aggregate if all are in use."""
         first = 1 if np.isfinite(self.floor) else 0
-        target = max(first + 1, 2 * self.max_cuts // 3)
+        target = max(first, min(2 * self.max_cuts // 3, self.max_cuts - 2))
         order = first + np.lexsort((-self.multipliers[first:], self.idle[first:]))
         dropped = order[target - first :]
         keep = np.sort(np.concatenate([np.arange(first), order[: target - first]]))

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bmrm import _core
-from bmrm.bundle.box import FreeBox
+from bmrm.bundle.box import FreeBox, quadratic_level, reach_of
 from bmrm.bundle.master import MasterSolution, lower_bound, on_simplex
 from bmrm.bundle.planes import Array, Bundle
 from bmrm.regularizers.l2 import L2
@@ -31,6 +31,7 @@ class L2Master:
         self._box = FreeBox(regularizer)
         self._ids: npt.NDArray[np.int64] = np.empty(0, np.int64)
         self._norms: Array = np.empty(0)
+        self._slopes: Array = np.empty((0, self.free.size))  # in the free directions, as the program has them
         self._qp: _core.ActiveSetQp | None = None
         self._followed: tuple[Bundle, int] | None = None
 
@@ -46,43 +47,12 @@ class L2Master:
         if r:
             w[self.free] = np.clip(program.multipliers()[1:] / lam, -self._reach, self._reach)
             self._reach = np.where(np.abs(w[self.free]) > 0.9 * self._reach, 10.0 * self._reach, self._reach)
-            reach = self._norms * np.sqrt(2.0 * max(self._level(bundle, lam, upper, c, b), 0.0))
-            box = self._box.around(bundle, lam, upper, reach, c[self.free])
+            sizes = float(np.sqrt(np.sum(c * c * self._inverse))), float(np.abs(c[self.free]).sum()), b
+            level = quadratic_level(bundle, lam, upper, self._norms, sizes, self.free)
+            box = self._box.around(bundle, lam, upper, reach_of(self._norms, level), alpha, c[self.free])
         lower = lower_bound(self.regularizer, lam, bundle, c, b, box)
         bundle.record(alpha)
-        return MasterSolution(w, lower)
-
-    def _level(self, bundle: Bundle, lam: float, upper: float, slopes: Array, b: float) -> float:
-        """Return a bound of Omega at the minimizer, given J(w) <= upper.
-
-        With a floor, lam Omega(w) <= upper - floor. Without one, the combination of the planes takes its place:
-        lam/2 z^2 - |c| z + b - |e| |v| <= upper for z = |w|, c and e its slopes in the penalized and the free
-        part, and |v| <= k0 + k1 z by the planes; the largest z that satisfies this is the root of a quadratic.
-        """
-        if np.isfinite(bundle.floor):
-            return (upper - bundle.floor) / lam
-        if not np.isfinite(upper):
-            return np.inf
-        e = float(np.abs(slopes[self.free]).sum())
-        k0, k1 = self._growth(bundle, upper) if e > 0.0 else (0.0, 0.0)
-        c = float(np.sqrt(np.sum(slopes**2 * self._inverse))) + e * k1
-        rest = upper - b + e * k0
-        z = (c + np.sqrt(c * c + 2.0 * lam * max(rest, 0.0))) / lam
-        return 0.5 * float(z) ** 2
-
-    def _growth(self, bundle: Bundle, upper: float) -> tuple[float, float]:
-        """Return k0, k1 with |v| <= k0 + k1 |w| for a single free coordinate v (inf if planes leave it open)."""
-        if self.free.size != 1:
-            return np.inf, np.inf
-        slopes = bundle.normals[:, self.free[0]]
-        pairs = []
-        for side in (slopes > 0, slopes < 0):
-            if not side.any():
-                return np.inf, np.inf
-            room = (upper - bundle.offsets[side]) / np.abs(slopes[side])
-            best = int(np.argmin(room))
-            pairs.append((max(0.0, room[best]), self._norms[side][best] / np.abs(slopes[side][best])))
-        return max(p[0] for p in pairs), max(p[1] for p in pairs)
+        return MasterSolution(w, lower, self._box.open)
 
     def _follow(self, bundle: Bundle) -> _core.ActiveSetQp:
         """Make the quadratic program's variables match the bundle's planes."""
@@ -106,31 +76,27 @@ class L2Master:
             if np.any(self._qp.x[slacks + gone] > 0.0):
                 return False
             self._qp.remove(slacks + gone)
-            self._ids, self._norms = self._ids[kept], self._norms[kept]
+            self._ids, self._norms, self._slopes = self._ids[kept], self._norms[kept], self._slopes[kept]
         return True
 
     def _restart(self, bundle: Bundle) -> None:
         """Build the program anew and start it from the bundle's own multipliers."""
         self._qp = program_with_slacks(self.free.size)
         self._ids, self._norms = np.empty(0, np.int64), np.empty(0)
+        self._slopes = np.empty((0, self.free.size))
         for k in range(len(bundle)):
             self._add(bundle, k)
         alpha = on_simplex(bundle.multipliers)
-        slopes = np.array([self._without_noise(bundle, a) for a in bundle.normals[:, self.free]])
-        self._qp.set_start(with_slacks(alpha, alpha @ slopes))
-
-    def _without_noise(self, bundle: Bundle, slopes: Array) -> Array:
-        """Return the slopes in the free directions, 0 where only rounding is left; the bound counts that in."""
-        scale = np.abs(bundle.normals[:, self.free]).max(axis=0, initial=0.0)
-        return np.where(np.abs(slopes) <= 1e-13 * scale, 0.0, slopes)
+        self._qp.set_start(with_slacks(alpha, alpha @ self._slopes))
 
     def _add(self, bundle: Bundle, k: int) -> None:
         assert self._qp is not None
         a = bundle.normals[k]
         products = np.empty(k + 1)
         _core.dense(bundle.normals[: k + 1]).dot(a * self._inverse, products, bundle.n_threads)
-        column = np.concatenate([[1.0], self._without_noise(bundle, a[self.free])])
-        self._qp.add(np.concatenate([np.zeros(2 * self.free.size), products]), column)
+        slopes = without_noise(bundle, self.free)[k]
+        self._slopes = np.vstack([self._slopes, slopes])
+        self._qp.add(np.concatenate([np.zeros(2 * self.free.size), products]), np.concatenate([[1.0], slopes]))
         self._ids = np.append(self._ids, bundle.ids[k])
         self._norms = np.append(self._norms, np.sqrt(max(products[k], 0.0)))
 
@@ -150,6 +116,13 @@ def program_with_slacks(n_free: int) -> _core.ActiveSetQp:
 def with_slacks(alpha: Array, slopes: Array) -> Array:
     """Return the feasible point of a program with slacks: they take up the slopes in the free directions."""
     return np.concatenate([np.maximum(slopes, 0.0), np.maximum(-slopes, 0.0), alpha])
+
+
+def without_noise(bundle: Bundle, free: npt.NDArray[np.intp]) -> Array:
+    """Return the planes' slopes in the free directions, 0 where only rounding is left; the bound counts that in."""
+    slopes = bundle.normals[:, free]
+    scale = np.abs(slopes).max(axis=0, initial=0.0)
+    return np.where(np.abs(slopes) <= 1e-13 * scale, 0.0, slopes)
 
 
 def inverse_weights(regularizer: L2) -> Array:

@@ -189,7 +189,9 @@ class LinearLine(Line):
     def __init__(self, start: LinearPoint, end: Array) -> None:
         super().__init__(start, end)
         risk = start.risk
-        self.score_direction: Array = risk.scores(end) - start.scores
+        # The product of the difference, not the difference of products: errors must not grow from line to line.
+        self.score_direction: Array = risk.design.dot(self.direction)
+        risk.products += 1
         self._slope_of_tilt = risk._tilted(self.direction)
         self._line = None
         if risk.kernel is not None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from bmrm._registry import Registry
 from bmrm._traits import Trait
+from bmrm.bundle.master import Master, MasterSolution
 from bmrm.bundle.planes import Bundle
 from bmrm.problem import Problem
 from bmrm.risks.base import Array
@@ -83,12 +84,36 @@ def bundle_for(problem: Problem, start: Start, max_cuts: int | None) -> Bundle:
     """Return the start's planes, or a new bundle with the planes that a risk without a floor needs."""
     risk = problem.risk
     if start.bundle is not None:
+        start.bundle.max_cuts = max_cuts or start.bundle.max_cuts
         return start.bundle
     bundle = Bundle(risk.dim, risk.floor, max_cuts, n_threads=risk.n_threads)
     for w in risk.bracket():
         value, a = risk.evaluate(w)
         bundle.add(w, value, a)
     return bundle
+
+
+def solve_master(problem: Problem, master: Master, bundle: Bundle, upper: float, w: Array) -> MasterSolution:
+    """Solve the master; where free coordinates are open, add planes from both sides of w and solve it again."""
+    solution = master.solve(bundle, problem.lam, upper)
+    if not solution.open.size:
+        return solution
+    for j in solution.open:
+        for side in (-1.0, 1.0):
+            _brace(problem, bundle, w, int(j), side)
+    return master.solve(bundle, problem.lam, upper)
+
+
+def _brace(problem: Problem, bundle: Bundle, w: Array, j: int, side: float) -> None:
+    """Add a plane at w, moved along coordinate j far enough for R to rise that way."""
+    steep = 1e-3 * max(float(np.abs(bundle.normals[:, j]).max()), 1e-3)
+    for step in 4.0 ** np.arange(12):
+        point = w.copy()
+        point[j] += side * step
+        value, a = problem.risk.evaluate(point)
+        if side * a[j] > steep or not np.isfinite(value):
+            bundle.add(point, value, a)
+            return
 
 
 def evaluate_near(problem: Problem, w: Array, safe: Array, limit: float) -> tuple[Array, float, Array]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from bmrm.bundle.master import master_for
 from bmrm.problem import Problem
-from bmrm.solvers.base import Solver, Start, Step, bundle_for, evaluate_near
+from bmrm.solvers.base import Solver, Start, Step, bundle_for, evaluate_near, solve_master
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,6 @@ class BMRM(Solver, name="bmrm"):
                 best, upper = w, objective
                 limit = 1e6 * (1.0 + abs(upper)) if np.isinf(limit) else limit
             bundle.add(w, value, a)
-            solution = master.solve(bundle, lam, upper)
+            solution = solve_master(problem, master, bundle, upper, best)
             yield Step(best, upper, solution.lower, bundle)
             w = solution.w

@@ -10,11 +10,11 @@ import numpy as np
 
 from bmrm import linesearch
 from bmrm._traits import Trait
-from bmrm.bundle.master import master_for
+from bmrm.bundle.master import Master, master_for
 from bmrm.bundle.planes import Bundle
 from bmrm.problem import Problem
 from bmrm.risks.base import Array, Point
-from bmrm.solvers.base import Solver, Start, Step
+from bmrm.solvers.base import Solver, Start, Step, solve_master
 
 _REFRESH = 20
 
@@ -97,7 +97,7 @@ class LBFGS(Solver, name="lbfgs"):
 
     def steps(self, problem: Problem, start: Start) -> Iterator[Step]:
         """Yield one step for each line search; end when a gradient step makes no progress."""
-        risk, regularizer, lam = problem.risk, problem.regularizer, problem.lam
+        risk, regularizer = problem.risk, problem.regularizer
         bundle = start.bundle or Bundle(risk.dim, risk.floor, self.planes, n_threads=risk.n_threads)
         master, memory = master_for(regularizer), Memory(self.memory)
         point = risk.at(start.w)
@@ -105,7 +105,7 @@ class LBFGS(Solver, name="lbfgs"):
         iteration = 0
         while True:
             bundle.add(point.w, point.value, point.subgradient)
-            lower = master.solve(bundle, lam, upper).lower
+            lower = solve_master(problem, master, bundle, upper, point.w).lower
             yield Step(point.w, upper, lower, bundle, exact=iteration % _REFRESH == 0)
             iteration += 1
             if iteration % _REFRESH == 0:
@@ -116,6 +116,8 @@ class LBFGS(Solver, name="lbfgs"):
                 memory.clear()
                 moved = _descend(problem, point, upper, -gradient)
             if moved is None:
+                lower = _tightened(problem, master, bundle, upper, point)
+                yield Step(point.w, upper, lower, bundle)
                 return
             new_upper, new_gradient = _objective(problem, moved)
             memory.push(moved.w - point.w, new_gradient - gradient)
@@ -126,6 +128,17 @@ def _objective(problem: Problem, point: Point) -> tuple[float, Array]:
     regularizer, lam = problem.regularizer, problem.lam
     gradient = lam * regularizer.subgradient(point.w) + point.subgradient
     return lam * regularizer.value(point.w) + point.value, gradient
+
+
+def _tightened(problem: Problem, master: Master, bundle: Bundle, upper: float, point: Point) -> float:
+    """Return the bound with planes on both sides of the free coordinates, so near that their mixture touches."""
+    for j in getattr(problem.regularizer, "free", ()):
+        for side in (-1e-6, 1e-6):
+            near = point.w.copy()
+            near[j] += side * (1.0 + abs(near[j]))
+            value, a = problem.risk.evaluate(near)
+            bundle.add(near, value, a)
+    return solve_master(problem, master, bundle, upper, point.w).lower
 
 
 def _descend(problem: Problem, point: Point, upper: float, direction: Array) -> Point | None:

@@ -9,8 +9,10 @@ import numpy as np
 
 from bmrm import linesearch
 from bmrm.bundle.master import master_for
+from bmrm.bundle.planes import Bundle
 from bmrm.problem import Problem
-from bmrm.solvers.base import Solver, Start, Step, bundle_for
+from bmrm.risks.base import Array, Point
+from bmrm.solvers.base import Solver, Start, Step, bundle_for, solve_master
 
 _REFRESH = 50
 
@@ -58,7 +60,7 @@ class LsBMRM(Solver, name="ls_bmrm"):
         cut, t, iteration = best, 1.0, 0
         while True:
             bundle.add(cut.w, cut.value, cut.subgradient)
-            solution = master.solve(bundle, lam, upper)
+            solution = solve_master(problem, master, bundle, upper, best.w)
             yield Step(best.w, upper, solution.lower, bundle, exact=iteration % _REFRESH == 0)
             iteration += 1
             if iteration % _REFRESH == 0:  # scores combined many times have lost some digits
@@ -77,3 +79,11 @@ class LsBMRM(Solver, name="ls_bmrm"):
             while not (np.isfinite(cut.value) and cut.value <= 1e6 * (1.0 + abs(upper))):
                 beyond *= 0.5
                 cut = line.at(t + beyond)
+            if t == 0.0 and not _cuts_off(cut, solution.w, bundle):
+                cut = line.at(1.0)
+
+
+def _cuts_off(cut: Point, w: Array, bundle: Bundle) -> bool:
+    """Whether the plane at the cut raises the model at w; where the best point stays it may be known already."""
+    raised = cut.value + float(cut.subgradient @ (w - cut.w))
+    return raised > bundle.value(w) + 1e-12 * (1.0 + abs(cut.value))

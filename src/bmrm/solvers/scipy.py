@@ -13,7 +13,7 @@ from bmrm.bundle.master import master_for
 from bmrm.bundle.planes import Bundle
 from bmrm.problem import Problem
 from bmrm.risks.base import Array
-from bmrm.solvers.base import Solver, Start, Step
+from bmrm.solvers.base import Solver, Start, Step, solve_master
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class SciPy(Solver, name="scipy"):
         from scipy.optimize import minimize
 
         risk, regularizer, lam = problem.risk, problem.regularizer, problem.lam
-        bundle = Bundle(risk.dim, risk.floor, self.planes, n_threads=risk.n_threads)
+        bundle = start.bundle or Bundle(risk.dim, risk.floor, self.planes, n_threads=risk.n_threads)
         master = master_for(regularizer)
         best, upper = start.w, np.inf
 
@@ -71,6 +71,6 @@ class SciPy(Solver, name="scipy"):
             before = upper
             options: Any = {"maxiter": self.inner, "ftol": 0.0, "gtol": 0.0, "maxls": 40}
             minimize(objective, best, jac=True, method="L-BFGS-B", options=options)
-            yield Step(best, upper, master.solve(bundle, lam, upper).lower, bundle)
+            yield Step(best, upper, solve_master(problem, master, bundle, upper, best).lower, bundle)
             if not upper < before:
                 return
