@@ -75,6 +75,8 @@ void bind_qp(nb::module_& m) {
           "x", [](const ActiveSetQp& self) { return give(std::vector<double>(self.x())); }, nb::rv_policy::automatic,
           "The current point (a copy).")
       .def_prop_ro("steps", &ActiveSetQp::steps, "Active-set steps of the last solve.")
+      .def_prop_ro("optimal", &ActiveSetQp::optimal,
+                   "Whether the last solve ended with an optimal point, and not at the limit of steps.")
       .def_prop_ro("violation", &ActiveSetQp::violation,
                    "Most negative reduced cost after the last solve, relative to the terms it is made of.");
 }

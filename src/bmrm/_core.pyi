@@ -73,6 +73,12 @@ class ActiveSetQp:
         """Active-set steps of the last solve."""
 
     @property
+    def optimal(self) -> bool:
+        """
+        Whether the last solve ended with an optimal point, and not at the limit of steps.
+        """
+
+    @property
     def violation(self) -> float:
         """
         Most negative reduced cost after the last solve, relative to the terms it is made of.

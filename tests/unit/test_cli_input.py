@@ -50,7 +50,7 @@ def files(folder):
         ("train two.svm --loss-param tau", "expected NAME=VALUE"),
         ("train two.svm --loss-param tau=1", "loss 'hinge' has no parameter 'tau'"),
         ("train two.svm --loss quantile --loss-param tau=2", "must lie between 0 and 1"),
-        ("train two.svm --loss quantile --loss-param tau=x", "does not take"),
+        ("train two.svm --loss quantile --loss-param tau=x", "must lie between 0 and 1"),
         ("train two.svm --solver-param mu=1", "solver 'auto' has no parameter 'mu'"),
         ("train two.svm --solver lbfgs", "does not fit this problem"),
         ("train two.svm --loss nu_novelty --regularizer l1", "strongly convex"),

@@ -12,7 +12,7 @@ import numpy as np
 from bmrm.bundle.box import FreeBox, quadratic_level, reach_of
 from bmrm.bundle.master import MasterSolution, lower_bound, on_simplex
 from bmrm.bundle.planes import Array, Bundle
-from bmrm.bundle.qp import inverse_weights, program_with_slacks, with_slacks, without_noise
+from bmrm.bundle.qp import inverse_weights, nearly_free, program_with_slacks, with_slacks, without_noise
 from bmrm.regularizers.l2 import L2
 
 _MOST_ROUNDS = 60
@@ -83,7 +83,11 @@ class BoundedMaster:
         program.set_start(x)
         linear = lam * prices
         linear[2 * r :] += lam * (bundle.offsets + bundle.products(w)) + H @ x[2 * r :]
-        return program.solve(linear), program.multipliers()
+        target, nu = program.solve(linear), program.multipliers()
+        if r and not program.optimal:
+            alpha, free_part = nearly_free(H, slopes, linear[2 * r :], on_simplex(x[2 * r :]), lam)
+            target, nu = with_slacks(alpha, alpha @ slopes), np.concatenate([nu[:1], lam * free_part])
+        return target, nu
 
     def _best_step(self, bundle: Bundle, lam: float, c: Array, towards: Array, prices: Array, step: Array) -> float:
         """Return the t in [0, 1] where the dual along the step is largest: bisection on its falling slope."""

@@ -41,11 +41,15 @@ class L2Master:
         r = self.free.size
         linear = lam * np.concatenate([-self._reach, -self._reach, bundle.offsets])
         alpha = on_simplex(program.solve(linear)[2 * r :])
+        free_part = program.multipliers()[1:] / lam
+        if r and not program.optimal:
+            H = (bundle.normals * self._inverse) @ bundle.normals.T
+            alpha, free_part = nearly_free(H, self._slopes, linear[2 * r :], alpha, lam)
         c, b = bundle.combine(alpha), float(alpha @ bundle.offsets)
         w = c * self._inverse / -lam
         box: Array | float = np.inf
         if r:
-            w[self.free] = np.clip(program.multipliers()[1:] / lam, -self._reach, self._reach)
+            w[self.free] = np.clip(free_part, -self._reach, self._reach)
             self._reach = np.where(np.abs(w[self.free]) > 0.9 * self._reach, 10.0 * self._reach, self._reach)
             sizes = float(np.sqrt(np.sum(c * c * self._inverse))), float(np.abs(c[self.free]).sum()), b
             level = quadratic_level(bundle, lam, upper, self._norms, sizes, self.free)
@@ -111,6 +115,23 @@ def program_with_slacks(n_free: int) -> _core.ActiveSetQp:
         column[1 + i % n_free] = -1.0 if i < n_free else 1.0
         program.add(np.zeros(i + 1), column)
     return program
+
+
+def nearly_free(H: Array, slopes: Array, linear: Array, start: Array, lam: float) -> tuple[Array, Array]:
+    """Solve with a tiny penalty in place of the equality rows; return the multipliers and the free coordinates.
+
+    At a degenerate point of several free coordinates the active-set method may go round in circles. This program
+    has the simplex row only and is solved without fail; what the penalty leaves of the slopes is charged to the
+    bound like any other residue.
+    """
+    tiny = 1e-10
+    program = program_with_slacks(0)
+    H = H + slopes @ slopes.T / tiny
+    for k in range(len(H)):
+        program.add(H[k, : k + 1], np.ones(1))
+    program.set_start(start)
+    alpha = on_simplex(program.solve(linear))
+    return alpha, -(alpha @ slopes) / (lam * tiny)
 
 
 def with_slacks(alpha: Array, slopes: Array) -> Array:

@@ -37,6 +37,7 @@ class ActiveSetQp {
   const std::vector<double>& multipliers() const { return nu_; }
   std::size_t steps() const { return steps_; }
   double violation() const { return violation_; }
+  bool optimal() const { return optimal_; }  // false: the last solve ended at the limit of steps
 
   // Appends a variable at zero. h: its products with the variables there are, then with itself.
   void add(std::span<const double> h, std::span<const double> column) {
@@ -97,16 +98,17 @@ class ActiveSetQp {
     stall_ = 0;
     last_residual_ = settled_residual_ = std::numeric_limits<double>::infinity();
     Patience patience;
-    bool optimal = false;
-    for (steps_ = 0; steps_ < max_steps && !optimal; ++steps_) {
+    optimal_ = false;
+    for (steps_ = 0; steps_ < max_steps && !optimal_; ++steps_) {
       if (steps_ % 8 == 0) patience.check();
-      if (step() && !refinement_pays(tol)) optimal = !enter(tol) && verified(tol);
+      if (step() && !refinement_pays(tol)) optimal_ = !enter(tol) && verified(tol);
     }
-    if (!optimal) settle();
+    if (!optimal_) settle();
     if (!rows_.feasible(data_,
                         x_)) {  // beyond the range of the arithmetic: better no progress than a wrong point
       set_start(start);
       settle();
+      optimal_ = false;
     }
     return x_;
   }
@@ -205,7 +207,7 @@ class ActiveSetQp {
   // which rules out cycles. A variable that keeps coming back must be violated more each time.
   bool enter(double tol) {
     measure();
-    const bool by_index = stall_ > 10 + rows();
+    const bool by_index = stalled();
     std::size_t best = kNone;
     double best_score = 0.0;
     for (std::size_t j = 0; j < size(); ++j) {
@@ -306,20 +308,24 @@ class ActiveSetQp {
     return slope;
   }
 
-  // The first variable of the support that turns zero along p, and the step at which it does.
+  // The first variable of the support that turns zero along p, and the step at which it does. Of several at the
+  // same step the one of lowest index when the method stalls: with the same choice on entering this ends cycles.
   std::pair<std::size_t, double> ratio_test() const {
     std::size_t blocking = kNone;
     double limit = std::numeric_limits<double>::infinity();
     for (std::size_t k = 0; k < kkt_.size(); ++k) {
       if (p_[k] >= 0.0) continue;
       const double ratio = x_[kkt_.support()[k]] / -p_[k];
-      if (ratio < limit) {
+      const bool tie = stalled() && ratio == limit && kkt_.support()[k] < kkt_.support()[blocking];
+      if (ratio < limit || tie) {
         limit = ratio;
         blocking = k;
       }
     }
     return {blocking, limit};
   }
+
+  bool stalled() const { return stall_ > 10 + rows(); }
 
   // One, the full step, unless the ridge held it back: where H has next to no curvature along p, the line is
   // followed to its own minimum, and to the boundary if it has none.
@@ -372,6 +378,7 @@ class ActiveSetQp {
   std::size_t updates_ = 0;
   std::size_t stall_ = 0;
   std::size_t steps_ = 0;
+  bool optimal_ = false;
 };
 
 }  // namespace bmrm
