@@ -208,6 +208,11 @@ class _Run:
         progress = step.upper < self.upper - scale or step.lower > self.lower + scale
         self.idle = 0 if progress else self.idle + 1
         self.upper, self.lower = min(self.upper, step.upper), max(self.lower, step.lower)
+        if self.lower > self.upper + 1e-6 * max(1e-6, abs(self.upper)):
+            raise ValueError(
+                f"the lower bound {self.lower:g} exceeds the objective {self.upper:g}: the risk is not convex, or its "
+                f"subgradients are wrong (bmrm.testing.check_loss and check_risk find out)"
+            )
         self.last = step
         record = Record(len(self.history) + 1, self._seconds(), self._passes(), self.upper, self.lower)
         self.history.append(record)

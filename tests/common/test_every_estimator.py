@@ -29,8 +29,10 @@ CONFIGURATIONS: dict[str, list[dict[str, Any]]] = {
         {"loss": "quantile", **TIGHT},
         {"loss": "poisson", "lam": 1e-2, "tol": 1e-8},
         {"loss": "quantile", "regularizer": "l1", **TIGHT},
+        {"loss": "least_squares", "regularizer": "l1", "lam": 1e-2, "tol": 1e-8},
     ],
     "NoveltyDetector": [
+        {"tol": 1e-6},
         {"solver": "bmrm", "lam": 1.0, "tol": 1e-10},
         {"loss": "novelty", **TIGHT},
     ],

@@ -12,7 +12,7 @@ from bmrm import _core
 Array: TypeAlias = npt.NDArray[np.float64]
 
 BYTE_BUDGET = 1 << 30
-_LARGEST = 1e100
+_LARGEST = 1e30
 
 
 def cuts_within_budget(dim: int, budget: int = BYTE_BUDGET) -> int:
@@ -61,6 +61,7 @@ class Bundle:
         self.ids: npt.NDArray[np.int64] = np.empty(0, np.int64)
         self.idle: npt.NDArray[np.int64] = np.empty(0, np.int64)
         self.multipliers: Array = np.empty(0)
+        self.braced: set[int] = set()  # free coordinates for which planes from both sides were sought
         self.removals = 0  # how often planes were taken away: tells masters whether to look for gaps
         self._next_id = 0
         if np.isfinite(floor):
@@ -90,6 +91,7 @@ class Bundle:
         """Return a bundle with the same planes that can be changed by itself."""
         other = Bundle(self.dim, -np.inf, self.max_cuts, self.max_idle, self.n_threads)
         other.floor, other.removals, other._next_id = self.floor, self.removals, self._next_id
+        other.braced = set(self.braced)
         other._normals = self.normals.copy() if len(self) else np.empty((4, self.dim))
         for name in ("offsets", "ids", "idle", "multipliers"):
             setattr(other, name, getattr(self, name).copy())

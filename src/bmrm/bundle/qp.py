@@ -10,6 +10,8 @@ the factor that the solver keeps serves a whole path.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import numpy.typing as npt
 
@@ -42,21 +44,36 @@ class L2Master:
         linear = lam * np.concatenate([-self._reach, -self._reach, bundle.offsets])
         alpha = on_simplex(program.solve(linear)[2 * r :])
         free_part = program.multipliers()[1:] / lam
+        lower = self._bound(bundle, lam, upper, alpha)
         if r and not program.optimal:
-            H = (bundle.normals * self._inverse) @ bundle.normals.T
-            alpha, free_part = nearly_free(H, self._slopes, linear[2 * r :], alpha, lam)
+            for other in self._second_tries(bundle, lam, linear, alpha):
+                bound = self._bound(bundle, lam, upper, other[0])
+                if bound > lower:
+                    lower, (alpha, free_part) = bound, other
+        w = bundle.combine(alpha) * self._inverse / -lam
+        w[self.free] = np.clip(free_part, -self._reach, self._reach)
+        self._reach = np.where(np.abs(w[self.free]) > 0.9 * self._reach, 10.0 * self._reach, self._reach)
+        bundle.record(alpha)
+        return MasterSolution(w, lower, self._box.open)
+
+    def _bound(self, bundle: Bundle, lam: float, upper: float, alpha: Array) -> float:
+        """Return the bound of min J that the multipliers prove."""
         c, b = bundle.combine(alpha), float(alpha @ bundle.offsets)
-        w = c * self._inverse / -lam
         box: Array | float = np.inf
-        if r:
-            w[self.free] = np.clip(free_part, -self._reach, self._reach)
-            self._reach = np.where(np.abs(w[self.free]) > 0.9 * self._reach, 10.0 * self._reach, self._reach)
+        if self.free.size:
             sizes = float(np.sqrt(np.sum(c * c * self._inverse))), float(np.abs(c[self.free]).sum()), b
             level = quadratic_level(bundle, lam, upper, self._norms, sizes, self.free)
             box = self._box.around(bundle, lam, upper, reach_of(self._norms, level), alpha, c[self.free])
-        lower = lower_bound(self.regularizer, lam, bundle, c, b, box)
-        bundle.record(alpha)
-        return MasterSolution(w, lower, self._box.open)
+        return lower_bound(self.regularizer, lam, bundle, c, b, box)
+
+    def _second_tries(self, bundle: Bundle, lam: float, linear: Array, alpha: Array) -> Iterator[tuple[Array, Array]]:
+        """Yield other solutions where the program went round in circles: nearly free, and exact from there."""
+        program, r = self._follow(bundle), self.free.size
+        H = (bundle.normals * self._inverse) @ bundle.normals.T
+        start, free_part = nearly_free(H, self._slopes, linear[2 * r :], alpha, lam)
+        yield start, free_part
+        program.set_start(with_slacks(start, start @ self._slopes))
+        yield on_simplex(program.solve(linear)[2 * r :]), program.multipliers()[1:] / lam
 
     def _follow(self, bundle: Bundle) -> _core.ActiveSetQp:
         """Make the quadratic program's variables match the bundle's planes."""

@@ -96,24 +96,32 @@ def bundle_for(problem: Problem, start: Start, max_cuts: int | None) -> Bundle:
 def solve_master(problem: Problem, master: Master, bundle: Bundle, upper: float, w: Array) -> MasterSolution:
     """Solve the master; where free coordinates are open, add planes from both sides of w and solve it again."""
     solution = master.solve(bundle, problem.lam, upper)
-    if not solution.open.size:
+    unbraced = [int(j) for j in solution.open if int(j) not in bundle.braced]
+    if not unbraced:
         return solution
-    for j in solution.open:
+    for j in unbraced:
+        bundle.braced.add(j)
         for side in (-1.0, 1.0):
-            _brace(problem, bundle, w, int(j), side)
+            _brace(problem, bundle, w, j, side)
     return master.solve(bundle, problem.lam, upper)
 
 
 def _brace(problem: Problem, bundle: Bundle, w: Array, j: int, side: float) -> None:
-    """Add a plane at w, moved along coordinate j far enough for R to rise that way."""
-    steep = 1e-3 * max(float(np.abs(bundle.normals[:, j]).max()), 1e-3)
+    """Add a plane at w, moved along coordinate j until R rises that way about as steeply as it ever will."""
+    steep = 1e-3 * float(np.abs(bundle.normals[:, j]).max())
+    steepest, plane = 0.0, None
     for step in 4.0 ** np.arange(12):
         point = w.copy()
         point[j] += side * step
         value, a = problem.risk.evaluate(point)
-        if side * a[j] > steep or not np.isfinite(value):
-            bundle.add(point, value, a)
-            return
+        if not np.isfinite(value) or side * a[j] <= 1.5 * steepest > 0.0:
+            break
+        if side * a[j] > steepest:
+            steepest, plane = side * a[j], (point, value, a)
+        if steepest > steep:
+            break
+    if plane is not None:
+        bundle.add(*plane)
 
 
 def evaluate_near(problem: Problem, w: Array, safe: Array, limit: float) -> tuple[Array, float, Array]:

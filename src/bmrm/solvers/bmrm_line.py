@@ -47,7 +47,9 @@ class BMRMLine(Solver, name="bmrm_line"):
         assert isinstance(regularizer, Separable)
         s = regularizer.s
         combined, r = _aggregate(problem, start)
-        best, upper = start.w, problem.objective(start.w) if start.w.any() else np.inf
+        best, upper = start.w, np.inf
+        if start.bundle is not None or start.w.any():
+            upper = problem.objective(best)
         w = -combined / (lam * s)
         limit = np.inf
         while True:

@@ -115,6 +115,7 @@ class ActiveSetQp {
 
  private:
   static constexpr double kNegligible = 1e-14;
+  static constexpr double kRounding = 2e-16;
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
   // --- the point ---------------------------------------------------------------------------------------
@@ -187,7 +188,7 @@ class ActiveSetQp {
 
   double relative_cost(std::size_t j) const {
     const double r = reduced_cost(j);
-    return r == 0.0 ? 0.0 : r / cost_scale(j);
+    return std::abs(r) <= kRounding * incumbent_ ? 0.0 : r / cost_scale(j);
   }
 
   double support_residual() {
@@ -199,8 +200,9 @@ class ActiveSetQp {
 
   // Sum of x_i sqrt(H_ii), a bound of the terms of g_j over sqrt(H_jj).
   void measure() {
-    norm_ = 0.0;
+    norm_ = incumbent_ = 0.0;
     for (const std::size_t j : kkt_.support()) norm_ += x_[j] * root_[j];
+    for (const std::size_t j : kkt_.support()) incumbent_ += x_[j] * cost_scale(j);
   }
 
   // Adds the most violated variable, measured by the decrease it promises; by index when the method stalls,
@@ -216,7 +218,7 @@ class ActiveSetQp {
       if (r >= 0.0) continue;
       const double patience = std::min(100.0, std::ldexp(1.0, std::max(0, entries_[j] - 4)));
       const double scale = cost_scale(j);
-      if (r >= -tol * patience * scale) continue;
+      if (r >= -tol * patience * scale - kRounding * incumbent_) continue;
       const double score = r / (root_[j] + std::numeric_limits<double>::min());
       if (score < best_score) {
         best = j;
@@ -371,6 +373,7 @@ class ActiveSetQp {
   std::vector<int> entries_;        // how often a variable entered during this solve
   std::vector<double> p_, Hp_;      // the step on the support, and its products
   double norm_ = 0.0;
+  double incumbent_ = 0.0;  // size of the terms of the objective: smaller reduced costs promise nothing
   double slope_scale_ = 0.0;
   double last_residual_ = 0.0;
   double settled_residual_ = 0.0;
