@@ -51,7 +51,7 @@ $(BIN)/python:
 	$(BIN)/python -m pip install -q --upgrade "pip>=24"
 
 $(VENV)/.installed: $(CORE) | $(BIN)/python
-	$(BIN)/python -m pip install -q "scikit-build-core>=0.11" "nanobind>=2.4" "cmake>=3.24" ninja
+	$(BIN)/python -m pip install -q "scikit-build-core>=0.11" "nanobind==3.1.0" "cmake>=3.24" ninja
 	$(BIN)/python -m pip install -q --no-build-isolation -e ".[test]"
 	touch $@
 

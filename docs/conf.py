@@ -17,7 +17,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "bmrm"
 autosummary_generate = True
 numpydoc_show_class_members = False
-suppress_warnings = ["myst.xref_missing"]
+suppress_warnings = ["myst.xref_missing", "ref.ref"]
 
 
 def fitting(loss, regularizer):

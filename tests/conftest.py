@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 from hypothesis import settings
+
+os.environ.setdefault("SCIPY_ARRAY_API", "1")  # scikit-learn's array API checks ask for it before scipy is loaded
 
 settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
 settings.load_profile("repeatable")

@@ -44,8 +44,8 @@ inline void require(bool condition, const std::string& message) {
 }
 
 inline void require_size(std::size_t size, std::size_t expected, const char* name) {
-  require(size == expected, std::string(name) + " has length " + std::to_string(size) + ", expected " +
-                                std::to_string(expected));
+  require(size == expected,
+          std::string(name) + " has length " + std::to_string(size) + ", expected " + std::to_string(expected));
 }
 
 }  // namespace bmrm::py

@@ -42,9 +42,7 @@ struct OwnedCsr {
       indptr.push_back(static_cast<std::int64_t>(indices.size()));
     }
   }
-  Csr<Value, Index> view() const {
-    return {indptr.size() - 1, n_cols, indptr.data(), indices.data(), values.data()};
-  }
+  Csr<Value, Index> view() const { return {indptr.size() - 1, n_cols, indptr.data(), indices.data(), values.data()}; }
   void plain(const std::vector<double>& w, const std::vector<double>& l, std::vector<double>& f,
              std::vector<double>& g) const {
     for (std::size_t i = 0; i + 1 < indptr.size(); ++i)
@@ -82,8 +80,7 @@ void check_evaluate(Matrix& X, const std::vector<double>& w, int n_threads) {
   for (double& v : weight) v = std::max(0.0, v);
   const Rows rows{y, weight, 1.0};
   for (const AnyScalarLoss& loss : {AnyScalarLoss{Hinge{}}, AnyScalarLoss{Logistic{}}}) {
-    const LossSum sum =
-        X.evaluate(loss, w.data(), Shift{0.25, offset}, rows, f.data(), l.data(), g.data(), n_threads);
+    const LossSum sum = X.evaluate(loss, w.data(), Shift{0.25, offset}, rows, f.data(), l.data(), g.data(), n_threads);
     X.dot(w.data(), f2.data(), 1);
     for (std::size_t i = 0; i < m; ++i) f2[i] += 0.25 + offset[i];
     const LossSum two = evaluate_loss(loss, f2, rows, l2, 1);
@@ -132,8 +129,8 @@ void check_csr(std::size_t m, std::size_t d, std::size_t longest) {
   CsrMatrix<Value, Index> X(owned.view());
   check_matrix(owned, X);
   bool sorted = false;
-  const auto bad = first_out_of_range(std::span(owned.indptr), std::span(owned.indices),
-                                      static_cast<std::int64_t>(d), sorted, 2);
+  const auto bad =
+      first_out_of_range(std::span(owned.indptr), std::span(owned.indices), static_cast<std::int64_t>(d), sorted, 2);
   assert(!bad && sorted);
 }
 
@@ -215,8 +212,7 @@ void check_pool() {
     poll_hook() = &always_stop;
     caught = false;
     try {
-      parallel_for(1000, n_threads,
-                   [](std::size_t) { std::this_thread::sleep_for(std::chrono::milliseconds(1)); });
+      parallel_for(1000, n_threads, [](std::size_t) { std::this_thread::sleep_for(std::chrono::milliseconds(1)); });
     } catch (const Interrupted&) {
       caught = true;
     }

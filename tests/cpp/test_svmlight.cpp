@@ -142,8 +142,7 @@ void test_every_cut_gives_the_same() {
 }
 
 void test_arrays() {
-  assert(outcome("1 1:0.5 3:2\n-1 2:4\n", cut(8)) ==
-         "4 3 0 0x1p-1 2 0x1p+1 1 0x1p+2 p0 p2 p3 y1.000000 y-1.000000");
+  assert(outcome("1 1:0.5 3:2\n-1 2:4\n", cut(8)) == "4 3 0 0x1p-1 2 0x1p+1 1 0x1p+2 p0 p2 p3 y1.000000 y-1.000000");
   assert(outcome("1 0:1\n-1 2:4", cut(8)) == "4 3 0 0x1p+0 2 0x1p+2 p0 p1 p2 y1.000000 y-1.000000");
   assert(outcome("1 3000000000:1\n", cut(8)) == "8 3000000000 2999999999 0x1p+0 p0 p1 y1.000000");
   assert(outcome("2,3\n 1:1\n", cut(8)) == "4 1 0 0x1p+0 p0 p0 p1 y2.000000 y3.000000 e2 e2");

@@ -29,8 +29,8 @@ class Matrix {
   virtual void tdot(const double* l, double* g, int n_threads) = 0;
   virtual void dot_rows(std::span<const std::int64_t> rows, const double* w, double* f) const = 0;
   virtual void row_norms(double* squared, int n_threads) const = 0;
-  virtual LossSum evaluate(const AnyScalarLoss& loss, const double* w, const Shift& shift, const Rows& rows,
-                           double* f, double* l, double* g, int n_threads) = 0;
+  virtual LossSum evaluate(const AnyScalarLoss& loss, const double* w, const Shift& shift, const Rows& rows, double* f,
+                           double* l, double* g, int n_threads) = 0;
   virtual std::optional<Position> first_nonfinite(int n_threads) const = 0;
 };
 
@@ -49,9 +49,8 @@ class MatrixOf : public Matrix {
 
   void tdot(const double* l, double* g, int n_threads) override {
     if (!fuses()) return tdot_by_columns(l, g, n_threads);
-    sum_blocks(cut_, X_.n_cols, g, threads_for(X_.n_entries(), n_threads), [&](std::size_t k, double* own) {
-      row_axpys(X_, cut_.begin(k), cut_.end(k), l + cut_.begin(k), own);
-    });
+    sum_blocks(cut_, X_.n_cols, g, threads_for(X_.n_entries(), n_threads),
+               [&](std::size_t k, double* own) { row_axpys(X_, cut_.begin(k), cut_.end(k), l + cut_.begin(k), own); });
   }
 
   void dot_rows(std::span<const std::int64_t> rows, const double* w, double* f) const override {
@@ -61,8 +60,8 @@ class MatrixOf : public Matrix {
     }
   }
 
-  LossSum evaluate(const AnyScalarLoss& loss, const double* w, const Shift& shift, const Rows& rows,
-                   double* f, double* l, double* g, int n_threads) override {
+  LossSum evaluate(const AnyScalarLoss& loss, const double* w, const Shift& shift, const Rows& rows, double* f,
+                   double* l, double* g, int n_threads) override {
     if (fuses()) return fused(X_, cut_, bytes_per_entry_, loss, w, shift, rows, f, l, g, n_threads);
     each_row_task(X_, n_threads, [&](std::size_t begin, std::size_t end) {
       row_dots(X_, begin, end, w, f + begin);
@@ -83,14 +82,12 @@ class MatrixOf : public Matrix {
 
 // The first row, in order, for which `bad` returns a column; blocks of rows are searched in parallel.
 template <class Bad>
-std::optional<Position> first_row_where(std::size_t n_rows, std::size_t n_entries, int n_threads,
-                                        const Bad& bad) {
+std::optional<Position> first_row_where(std::size_t n_rows, std::size_t n_entries, int n_threads, const Bad& bad) {
   const std::size_t n_tasks = std::clamp<std::size_t>(n_entries / kEntriesPerTask, 1, n_rows ? n_rows : 1);
   std::vector<std::optional<Position>> found(n_tasks);
   parallel_for(n_tasks, threads_for(n_entries, n_threads), [&](std::size_t k) {
     for (std::size_t i = n_rows * k / n_tasks; i < n_rows * (k + 1) / n_tasks && !found[k]; ++i)
-      if (const std::int64_t column = bad(i); column >= 0)
-        found[k] = Position{static_cast<std::int64_t>(i), column};
+      if (const std::int64_t column = bad(i); column >= 0) found[k] = Position{static_cast<std::int64_t>(i), column};
   });
   for (const auto& position : found)
     if (position) return position;
@@ -127,16 +124,13 @@ class DenseMatrix final : public MatrixOf<Dense<Value>> {
   }
 
  protected:
-  void tdot_by_columns(const double* l, double* g, int n_threads) override {
-    column_ranges(this->X_, l, g, n_threads);
-  }
+  void tdot_by_columns(const double* l, double* g, int n_threads) override { column_ranges(this->X_, l, g, n_threads); }
 };
 
 template <class Value, class Index>
 class CsrMatrix final : public MatrixOf<Csr<Value, Index>> {
  public:
-  explicit CsrMatrix(Csr<Value, Index> view)
-      : MatrixOf<Csr<Value, Index>>(view, sizeof(Value) + sizeof(Index)) {}
+  explicit CsrMatrix(Csr<Value, Index> view) : MatrixOf<Csr<Value, Index>>(view, sizeof(Value) + sizeof(Index)) {}
 
   void row_norms(double* squared, int n_threads) const override {
     const auto& X = this->X_;
@@ -172,21 +166,19 @@ class CsrMatrix final : public MatrixOf<Csr<Value, Index>> {
 // The first entry whose index lies outside [0, n_cols) (its column is the entry's place in `indices`); says
 // also whether the indices of every row increase strictly.
 template <class Index>
-std::optional<Position> first_out_of_range(std::span<const std::int64_t> indptr,
-                                           std::span<const Index> indices, std::int64_t n_cols, bool& sorted,
-                                           int n_threads) {
+std::optional<Position> first_out_of_range(std::span<const std::int64_t> indptr, std::span<const Index> indices,
+                                           std::int64_t n_cols, bool& sorted, int n_threads) {
   std::atomic<bool> increasing{true};
-  const auto bad =
-      first_row_where(indptr.size() - 1, indices.size(), n_threads, [&](std::size_t i) -> std::int64_t {
-        Index before = -1;
-        for (std::int64_t p = indptr[i]; p < indptr[i + 1]; ++p) {
-          const Index j = indices[static_cast<std::size_t>(p)];
-          if (j < 0 || static_cast<std::int64_t>(j) >= n_cols) return p;
-          if (j <= before) increasing.store(false, std::memory_order_relaxed);
-          before = j;
-        }
-        return -1;
-      });
+  const auto bad = first_row_where(indptr.size() - 1, indices.size(), n_threads, [&](std::size_t i) -> std::int64_t {
+    Index before = -1;
+    for (std::int64_t p = indptr[i]; p < indptr[i + 1]; ++p) {
+      const Index j = indices[static_cast<std::size_t>(p)];
+      if (j < 0 || static_cast<std::int64_t>(j) >= n_cols) return p;
+      if (j <= before) increasing.store(false, std::memory_order_relaxed);
+      before = j;
+    }
+    return -1;
+  });
   sorted = increasing.load();
   return bad;
 }

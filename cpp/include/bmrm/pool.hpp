@@ -49,8 +49,7 @@ class Patience {
   }
 
  private:
-  std::chrono::steady_clock::time_point next_ =
-      std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
+  std::chrono::steady_clock::time_point next_ = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
 };
 
 class Pool {

@@ -78,7 +78,7 @@ class Regularizer(ABC):
 
     @abstractmethod
     def prox(self, v: Array, step: float) -> Array:
-        """Return argmin_w step Omega(w) + 1/2 |w - v|^2."""
+        """Return the minimizer over w of ``step Omega(w) + 1/2 |w - v|^2``."""
 
     @abstractmethod
     def dual(self, c: Array, lam: float, box: Array | float = np.inf) -> tuple[float, Array]:

@@ -16,10 +16,12 @@ from bmrm.solvers.base import Solver, Start, Step, bundle_for, evaluate_near, so
 class BMRM(Solver, name="bmrm"):
     """Cutting planes with the exact master of the regularizer (S08 and T07, Algorithm 1).
 
-    repeat
-        a, b   = a plane that touches R at w                  (S08 eq. 3)
-        w      = argmin lam Omega(w) + largest plane so far    (S08 eq. 5 to 7)
-        lower  = the value of that minimum                     (T07 Lemma 1)
+    The loop::
+
+        repeat
+            a, b   = a plane that touches R at w                  (S08 eq. 3)
+            w      = argmin lam Omega(w) + largest plane so far    (S08 eq. 5 to 7)
+            lower  = the value of that minimum                     (T07 Lemma 1)
 
     One pass over the data for each iteration; O(1 / (lam eps)) iterations, O(log 1/eps) for smooth risks.
 

@@ -18,7 +18,7 @@ from bmrm.solvers.base import Solver, Start, Step, evaluate_near
 class BMRMLine(Solver, name="bmrm_line"):
     """Cutting planes with a line search in the dual instead of a quadratic program (S08 section 5).
 
-    Only one aggregated plane (A alpha, r) is kept, no past gradients:
+    Only one aggregated plane (A alpha, r) is kept, no past gradients::
 
         gamma = J(w) - (r - lam/2 |w|^2)                        duality gap at w
         eta   = min(1, lam gamma / |lam w + a|^2)               S08 eq. 15
@@ -35,7 +35,7 @@ class BMRMLine(Solver, name="bmrm_line"):
 
     References
     ----------
-    S08 section 5 (with the sign w'A alpha = -lam |w|^2).
+    S08 section 5 (with the sign ``w'A alpha = -lam |w|^2``).
     """
 
     needs = frozenset({Trait.QUADRATIC})

@@ -63,10 +63,12 @@ class Memory:
 class LBFGS(Solver, name="lbfgs"):
     """Limited-memory BFGS for smooth risks, stopped by a duality gap (T07 section 4.2).
 
-    repeat
-        d = -(two-loop recursion) gradient of J
-        w = argmin of J along w + t d                     exact, from cached scores
-        lower = the best bound from the last planes        T07 Lemma 5 uses only the newest one
+    The loop::
+
+        repeat
+            d = -(two-loop recursion) gradient of J
+            w = argmin of J along w + t d                     exact, from cached scores
+            lower = the best bound from the last planes        T07 Lemma 5 uses only the newest one
 
     One product X d and one product X' g for each iteration.
 

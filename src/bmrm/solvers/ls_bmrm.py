@@ -21,10 +21,12 @@ _REFRESH = 50
 class LsBMRM(Solver, name="ls_bmrm"):
     """Cutting planes around the best point so far, found by exact line search (OCAS for the hinge).
 
-    repeat
-        w_t = argmin of the master
-        w_b = argmin of J on the line from w_b to w_t              never worse than before
-        cut at w_c = (1 - mu) w_b + mu w_t
+    The loop::
+
+        repeat
+            w_t = argmin of the master
+            w_b = argmin of J on the line from w_b to w_t              never worse than before
+            cut at w_c = (1 - mu) w_b + mu w_t
 
     One product X w and one product X' g for each iteration: w_b, w_t and w_c lie on one line, whose scores are
     combined. Fewer iterations than `bmrm`, above all for small lam.
