@@ -9,7 +9,7 @@ from threadpoolctl import threadpool_limits
 
 from bmrm import _core
 
-REPEATS = 7
+REPEATS = 25
 
 
 def best_of(calls, repeats=REPEATS):
@@ -25,7 +25,8 @@ def best_of(calls, repeats=REPEATS):
 
 def text(rng, m, d, k, dtype=np.float64):
     columns = np.minimum((d * rng.random(m * k) ** 3).astype(np.int32), d - 1)
-    X = sp.csr_array((rng.random(m * k).astype(dtype), columns, np.arange(0, m * k + 1, k)), shape=(m, d))
+    ends = np.arange(0, m * k + 1, k, dtype=np.int32)
+    X = sp.csr_array((rng.random(m * k).astype(dtype), columns, ends), shape=(m, d))
     X.sum_duplicates()
     return X
 

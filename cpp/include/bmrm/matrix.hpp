@@ -37,19 +37,21 @@ class Matrix {
 template <class View>
 class MatrixOf : public Matrix {
  public:
-  MatrixOf(View view, std::size_t bytes_per_entry)
-      : X_(view), cut_(view.n_rows, view.n_cols, view.n_entries()), bytes_per_entry_(bytes_per_entry) {}
+  MatrixOf(View view, std::size_t bytes_per_entry, std::size_t per_column)
+      : X_(view), cut_(view.n_rows, view.n_cols, view.n_entries(), per_column), bytes_per_entry_(bytes_per_entry) {}
 
   std::size_t n_rows() const override { return X_.n_rows; }
   std::size_t n_cols() const override { return X_.n_cols; }
   std::size_t n_entries() const override { return X_.n_entries(); }
-  bool fuses() const override { return cut_.transpose == Transpose::kRowBlocks; }
+  // Fusing pays while w and a block's gradient stay in the second-level cache together with the tile.
+  bool fuses() const override { return by_row_blocks() && X_.n_cols <= (std::size_t{1} << 14); }
 
   void dot(const double* w, double* f, int n_threads) const override { bmrm::dot(X_, w, f, n_threads); }
 
   void tdot(const double* l, double* g, int n_threads) override {
-    if (!fuses()) return tdot_by_columns(l, g, n_threads);
-    sum_blocks(cut_, X_.n_cols, g, threads_for(X_.n_entries(), n_threads),
+    std::lock_guard lock(mutex_);  // scratch memory is kept from call to call
+    if (!by_row_blocks()) return tdot_by_columns(l, g, n_threads);
+    sum_blocks(cut_, X_.n_cols, scratch_, g, threads_for(X_.n_entries(), n_threads),
                [&](std::size_t k, double* own) { row_axpys(X_, cut_.begin(k), cut_.end(k), l + cut_.begin(k), own); });
   }
 
@@ -62,7 +64,10 @@ class MatrixOf : public Matrix {
 
   LossSum evaluate(const AnyScalarLoss& loss, const double* w, const Shift& shift, const Rows& rows, double* f,
                    double* l, double* g, int n_threads) override {
-    if (fuses()) return fused(X_, cut_, bytes_per_entry_, loss, w, shift, rows, f, l, g, n_threads);
+    if (fuses()) {
+      std::lock_guard lock(mutex_);
+      return fused(X_, cut_, bytes_per_entry_, loss, w, shift, rows, scratch_, f, l, g, n_threads);
+    }
     each_row_task(X_, n_threads, [&](std::size_t begin, std::size_t end) {
       row_dots(X_, begin, end, w, f + begin);
       shift.apply(f, begin, end);
@@ -75,9 +80,13 @@ class MatrixOf : public Matrix {
  protected:
   virtual void tdot_by_columns(const double* l, double* g, int n_threads) = 0;
 
+  bool by_row_blocks() const { return cut_.transpose == Transpose::kRowBlocks; }
+
   View X_;
   Cut cut_;
   std::size_t bytes_per_entry_;
+  std::mutex mutex_;
+  std::vector<double> scratch_;
 };
 
 // The first row, in order, for which `bad` returns a column; blocks of rows are searched in parallel.
@@ -97,7 +106,7 @@ std::optional<Position> first_row_where(std::size_t n_rows, std::size_t n_entrie
 template <class Value>
 class DenseMatrix final : public MatrixOf<Dense<Value>> {
  public:
-  explicit DenseMatrix(Dense<Value> view) : MatrixOf<Dense<Value>>(view, sizeof(Value)) {}
+  explicit DenseMatrix(Dense<Value> view) : MatrixOf<Dense<Value>>(view, sizeof(Value), kDensePerColumn) {}
 
   void row_norms(double* squared, int n_threads) const override {
     const auto& X = this->X_;
@@ -130,7 +139,8 @@ class DenseMatrix final : public MatrixOf<Dense<Value>> {
 template <class Value, class Index>
 class CsrMatrix final : public MatrixOf<Csr<Value, Index>> {
  public:
-  explicit CsrMatrix(Csr<Value, Index> view) : MatrixOf<Csr<Value, Index>>(view, sizeof(Value) + sizeof(Index)) {}
+  explicit CsrMatrix(Csr<Value, Index> view)
+      : MatrixOf<Csr<Value, Index>>(view, sizeof(Value) + sizeof(Index), kCompressedPerColumn) {}
 
   void row_norms(double* squared, int n_threads) const override {
     const auto& X = this->X_;
@@ -154,12 +164,10 @@ class CsrMatrix final : public MatrixOf<Csr<Value, Index>> {
 
  protected:
   void tdot_by_columns(const double* l, double* g, int n_threads) override {
-    std::lock_guard lock(mutex_);  // the split pointers are shared by all callers
     column_ranges(this->X_, split_, l, g, n_threads);
   }
 
  private:
-  std::mutex mutex_;
   ColumnSplit<Value, Index> split_;
 };
 

@@ -106,10 +106,11 @@ inline std::size_t rows_per_tile(std::size_t n_rows, std::size_t entries, std::s
 // scores = X w + shift, value and slopes of the loss, g = X' slopes. Needs Transpose::kRowBlocks.
 template <class Matrix>
 LossSum fused(const Matrix& X, const Cut& cut, std::size_t bytes_per_entry, const AnyScalarLoss& loss, const double* w,
-              const Shift& shift, const Rows& rows, double* f, double* l, double* g, int n_threads) {
+              const Shift& shift, const Rows& rows, std::vector<double>& scratch, double* f, double* l, double* g,
+              int n_threads) {
   std::vector<LossSum> parts(cut.n_blocks);
   const std::size_t tile = rows_per_tile(X.n_rows, X.n_entries(), bytes_per_entry);
-  sum_blocks(cut, X.n_cols, g, threads_for(X.n_entries(), n_threads), [&](std::size_t k, double* own) {
+  sum_blocks(cut, X.n_cols, scratch, g, threads_for(X.n_entries(), n_threads), [&](std::size_t k, double* own) {
     LossSum& part = parts[k];
     for (std::size_t i = cut.begin(k); i < cut.end(k); i += tile) {
       const std::size_t end = std::min(cut.end(k), i + tile);

@@ -22,20 +22,21 @@ namespace bmrm {
 
 inline constexpr std::size_t kEntriesPerTask = std::size_t{1} << 16;
 inline constexpr std::size_t kMostBlocks = 256;
-inline constexpr std::size_t kFewestBlocks = 16;  // below, row blocks could not feed many threads
+inline constexpr std::size_t kFewestBlocks = 4;  // below, row blocks could not feed many threads
 
 enum class Transpose { kRowBlocks, kColumnRanges };
 
-// How the rows are cut, from the shape alone: never from the number of threads. A block has at least 16
-// entries for each column, so that adding up the blocks' gradients costs little.
+// How the rows are cut, from the shape alone: never from the number of threads. A block has at least
+// `per_column` entries for each column, so that adding up the blocks' gradients costs little. Wider data is left to
+// column ranges: good for dense rows, but of compressed rows every thread fetches much of what the others read.
 struct Cut {
   std::size_t n_rows = 0;
   std::size_t n_blocks = 1;
   Transpose transpose = Transpose::kRowBlocks;
 
-  Cut(std::size_t rows, std::size_t cols, std::size_t entries) : n_rows(rows) {
+  Cut(std::size_t rows, std::size_t cols, std::size_t entries, std::size_t per_column) : n_rows(rows) {
     if (entries < 2 * kEntriesPerTask) return;
-    const std::size_t most = std::min(kMostBlocks, entries / (16 * cols));
+    const std::size_t most = std::min(kMostBlocks, entries / (per_column * cols));
     if (most >= kFewestBlocks) {
       n_blocks = std::min(most, entries / kEntriesPerTask);
     } else {
@@ -127,19 +128,27 @@ class ColumnSplit {
   std::vector<std::int64_t> splits_;
 };
 
+inline constexpr std::size_t kCompressedPerColumn = 8;
+inline constexpr std::size_t kDensePerColumn = 64;
+
 // g = X' l by fixed row blocks, each with its own gradient, added in the order of the blocks.
 template <class Body>
-void sum_blocks(const Cut& cut, std::size_t n_cols, double* g, int n_threads, const Body& body) {
-  std::fill(g, g + n_cols, 0.0);
-  if (cut.n_blocks == 1) {
-    body(0, g);
-    return;
-  }
+void sum_blocks(const Cut& cut, std::size_t n_cols, std::vector<double>& scratch, double* g, int n_threads,
+                const Body& body) {
   const std::size_t stride = (n_cols + 31) / 16 * 16;  // two threads never write to neighboring cache lines
-  std::vector<double> own((cut.n_blocks - 1) * stride, 0.0);
-  parallel_for(cut.n_blocks, n_threads, [&](std::size_t k) { body(k, k == 0 ? g : &own[(k - 1) * stride]); });
-  for (std::size_t k = 1; k < cut.n_blocks; ++k)
-    for (std::size_t j = 0; j < n_cols; ++j) g[j] += own[(k - 1) * stride + j];
+  scratch.resize((cut.n_blocks - 1) * stride);
+  const auto own = [&](std::size_t k) { return k == 0 ? g : scratch.data() + (k - 1) * stride; };
+  parallel_for(cut.n_blocks, n_threads, [&](std::size_t k) {
+    std::fill(own(k), own(k) + n_cols, 0.0);
+    body(k, own(k));
+  });
+  const std::size_t n_ranges = cut.n_blocks * n_cols / kEntriesPerTask + 1;
+  parallel_for(n_ranges, n_ranges < 4 ? 1 : n_threads, [&](std::size_t r) {
+    const std::size_t begin = n_cols * r / n_ranges / 8 * 8;
+    const std::size_t end = r + 1 == n_ranges ? n_cols : n_cols * (r + 1) / n_ranges / 8 * 8;
+    for (std::size_t k = 1; k < cut.n_blocks; ++k)
+      for (std::size_t j = begin; j < end; ++j) g[j] += own(k)[j];
+  });
 }
 
 // Rows are walked in chunks so that the pool can look for Ctrl-C in between.
