@@ -128,7 +128,7 @@ class ColumnSplit {
   std::vector<std::int64_t> splits_;
 };
 
-inline constexpr std::size_t kCompressedPerColumn = 8;
+inline constexpr std::size_t kCompressedPerColumn = 16;
 inline constexpr std::size_t kDensePerColumn = 64;
 
 // g = X' l by fixed row blocks, each with its own gradient, added in the order of the blocks.
