@@ -9,6 +9,7 @@ void bind_io(nb::module_& m);
 void bind_qp(nb::module_& m);
 void bind_matrix(nb::module_& m);
 void bind_losses(nb::module_& m);
+void bind_lines(nb::module_& m);
 }  // namespace bmrm::py
 
 namespace {
@@ -34,4 +35,5 @@ NB_MODULE(_core, m) {
   bmrm::py::bind_qp(m);
   bmrm::py::bind_matrix(m);
   bmrm::py::bind_losses(m);
+  bmrm::py::bind_lines(m);
 }
