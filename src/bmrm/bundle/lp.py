@@ -98,11 +98,11 @@ def _run(program: Any, cells: int) -> None:
     program.HandleUserInterrupt = True
     program.startSolve()
     try:
-        while not program.wait(0.05)[0]:
+        while not program.wait(0.02)[0]:
             pass
     except KeyboardInterrupt:
         program.cancelSolve()
-        while not program.wait(0.05)[0]:
+        while not program.wait(0.02)[0]:
             pass
         raise
     finally:
