@@ -51,18 +51,24 @@ class Certificate:
         """gap / max(abs(upper), tiny)."""
         return self.gap / max(abs(self.upper), np.finfo(np.float64).tiny)
 
-    def closes(self, tol: float) -> bool:
-        """Return whether the gap is at most tol, relative to the larger of both ends (plus 1e-12)."""
+    def closes(self, tol: float, scale: float = 1.0) -> bool:
+        """Return whether the gap is at most tol, relative to the larger of both ends (plus 1e-12 scale)."""
         if not np.isfinite(self.gap):
             return False
-        return self.gap <= tol * max(abs(self.upper), abs(self.lower)) + ATOL
+        return self.gap <= tol * max(abs(self.upper), abs(self.lower)) + ATOL * scale
 
     def __str__(self) -> str:
+        if not np.isfinite(self.upper):
+            return f"objective {self.upper}, which proves nothing"
         if not np.isfinite(self.lower):
             return f"objective {self.upper:.6g}, no bound of the optimum known yet"
-        if self.gap <= ATOL:
+        if self.gap <= ATOL * max(abs(self.upper), abs(self.lower)):
             return f"objective {self.upper:.6g}, the optimum to rounding"
-        return f"objective {self.upper:.6g}, at most {100.0 * self.relative_gap:.2g}% above the optimum"
+        if self.lower <= 0.0 <= self.upper:
+            return f"objective {self.upper:.6g}, the optimum is at least {self.lower:.3g}"
+        percent = 100.0 * self.gap / abs(self.lower)
+        shown = f"{percent:.2g}" if percent < 100.0 else f"{percent:.0f}"
+        return f"objective {self.upper:.6g}, at most {shown}% above the optimum"
 
 
 class Status(Enum):

@@ -16,7 +16,7 @@ from bmrm.problem import Problem, missing
 from bmrm.regularizers import Regularizer
 from bmrm.regularizers.base import Separable
 from bmrm.risks.base import Array, Risk
-from bmrm.solvers import Solver, Start, Step
+from bmrm.solvers import SOLVERS, Solver, Start, Step
 from bmrm.solvers import get as get_solver
 
 _PATIENCE = 200  # steps without progress of either bound
@@ -43,10 +43,16 @@ Monitor = Callable[[Record], Any]
 
 @dataclass(frozen=True)
 class State:
-    """What a later run can start from: the risk whose planes these are, and the planes."""
+    """What a later run can start from: the risk whose planes these are, and the planes.
 
-    risk: Risk
+    Neither is pickled: a result read back elsewhere starts a run from its w.
+    """
+
+    risk: Risk | None
     bundle: Bundle | None
+
+    def __reduce__(self) -> tuple[type[State], tuple[None, None]]:
+        return State, (None, None)
 
 
 @dataclass(frozen=True)
@@ -149,10 +155,15 @@ def solve(
     CONVERGED
     """
     chosen = get_solver(solver)
-    _check_limits(tol, max_iter, max_seconds, seed)
+    check_limits(tol, max_iter, max_seconds, seed)
+    if monitor is not None and not callable(monitor):
+        raise ValueError(f"monitor must be callable with a Record, got {monitor!r}")
     absent = missing(chosen, problem)
     if absent:
-        raise ValueError(f"solver '{chosen.name}' does not fit this problem: it {' and '.join(absent)}")
+        fitting = ", ".join(name for name, other in SOLVERS.items() if not missing(other, problem))
+        raise ValueError(
+            f"solver '{chosen.name}' does not fit this problem: it {' and '.join(absent)}. Solvers that fit: {fitting}"
+        )
     run = _Run(problem, chosen, tol, max_iter, max_seconds, monitor)
     return run.to_the_end(_start_for(problem, start))
 
@@ -174,6 +185,7 @@ class _Run:
         self.max_seconds = np.inf if max_seconds is None else max_seconds
         self.products, self.began = problem.risk.products, time.perf_counter()
         self.upper, self.lower, self.idle = np.inf, -np.inf, 0
+        self.scale = 1.0  # of the objective: that of the start, at most 1
         self.history: list[Record] = []
         self.last: Step | None = None
 
@@ -191,7 +203,7 @@ class _Run:
             if not np.isfinite(step.upper):
                 return Status.NON_FINITE
             asked_to_stop = self.monitor is not None and self.monitor(record)
-            if self._certificate().closes(self.tol) and self._confirmed(step):
+            if self._certificate().closes(self.tol, self.scale) and self._confirmed(step):
                 return Status.CONVERGED
             if asked_to_stop:
                 return Status.STOPPED
@@ -208,7 +220,9 @@ class _Run:
         progress = step.upper < self.upper - scale or step.lower > self.lower + scale
         self.idle = 0 if progress else self.idle + 1
         self.upper, self.lower = min(self.upper, step.upper), max(self.lower, step.lower)
-        if self.lower > self.upper + 1e-6 * max(1e-6, abs(self.upper)):
+        if not self.history and 0.0 < step.upper < 1.0:
+            self.scale = step.upper
+        if self.lower > self.upper + 1e-6 * max(abs(self.upper), 1e-3 * self.scale):
             raise ValueError(
                 f"the lower bound {self.lower:g} exceeds the objective {self.upper:g}: the risk is not convex, or its "
                 f"subgradients are wrong (bmrm.testing.check_loss and check_risk find out)"
@@ -219,10 +233,9 @@ class _Run:
         return record
 
     def _confirmed(self, step: Step) -> bool:
-        """Whether the gap is still closed with the objective computed anew."""
-        if not step.exact:
-            self.upper = self.problem.objective(step.w)
-        return self._certificate().closes(self.tol)
+        """Whether the gap is still closed with the objective computed anew: scores may have been combined."""
+        self.upper = self.problem.objective(step.w)
+        return self._certificate().closes(self.tol, self.scale)
 
     def _certificate(self) -> Certificate:
         return Certificate.of(self.upper, self.lower, self.solver.name)
@@ -283,6 +296,8 @@ def path(
     >>> [round(r.certificate.upper, 4) for r in bmrm.path(risk, "l2", [1.0, 0.5], tol=1e-6)]
     [0.5, 0.25]
     """
+    if isinstance(lams, (int, float)):
+        raise ValueError(f"lams must be a sequence of numbers, got {lams!r}; write [{lams!r}]")
     results: list[Result] = []
     problem: Problem | None = None
     for lam in lams:
@@ -336,16 +351,19 @@ def _start_for(problem: Problem, start: Result | npt.ArrayLike | None) -> Start:
         return Start(_clipped(problem, np.zeros(problem.risk.dim)))
     if isinstance(start, Result):
         bundle = start.state.bundle if start.state.risk is problem.risk else None
-        return Start(_as_point(problem, start.w), None if bundle is None else bundle.copy())
-    return Start(_as_point(problem, start))
+        return Start(_clipped(problem, _as_point(problem, start.w)), None if bundle is None else bundle.copy())
+    return Start(_clipped(problem, _as_point(problem, start)))
 
 
 def _as_point(problem: Problem, w: npt.ArrayLike) -> Array:
-    point = np.array(w, dtype=np.float64)
+    try:
+        point = np.array(w, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"w must be a vector of {problem.risk.dim} numbers, got {w!r}") from None
     if point.shape != (problem.risk.dim,):
-        raise ValueError(f"the start has shape {point.shape}, expected ({problem.risk.dim},)")
+        raise ValueError(f"w has shape {point.shape}, expected ({problem.risk.dim},), the constant (if any) last")
     if not np.isfinite(point).all():
-        raise ValueError("the start has values that are not finite")
+        raise ValueError("w has values that are not finite")
     return point
 
 
@@ -354,12 +372,21 @@ def _clipped(problem: Problem, w: Array) -> Array:
     return regularizer.clip(w) if isinstance(regularizer, Separable) else w
 
 
-def _check_limits(tol: float, max_iter: int | None, max_seconds: float | None, seed: int) -> None:
-    if not (np.isfinite(tol) and tol >= 0.0):
+def check_limits(tol: float, max_iter: int | None, max_seconds: float | None, seed: int = 0) -> None:
+    """Raise one clear error if a limit of a run is not a number in its range."""
+    if not (_is_number(tol) and np.isfinite(tol) and tol >= 0.0):
         raise ValueError(f"tol must be a number of at least 0, got {tol!r}")
-    if max_iter is not None and max_iter < 1:
-        raise ValueError(f"max_iter must be at least 1, got {max_iter!r}")
-    if max_seconds is not None and not max_seconds > 0.0:
-        raise ValueError(f"max_seconds must be above 0, got {max_seconds!r}")
-    if seed < 0:
-        raise ValueError(f"seed must be at least 0, got {seed!r}")
+    if max_iter is not None and not (_is_whole(max_iter) and max_iter >= 1):
+        raise ValueError(f"max_iter must be a whole number of at least 1, or None, got {max_iter!r}")
+    if max_seconds is not None and not (_is_number(max_seconds) and max_seconds > 0.0):
+        raise ValueError(f"max_seconds must be a number above 0, or None, got {max_seconds!r}")
+    if not (_is_whole(seed) and seed >= 0):
+        raise ValueError(f"seed must be a whole number of at least 0, got {seed!r}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)

@@ -188,7 +188,7 @@ class Impatient(SciPy):
     ("broken", "message"),
     [
         (LooseLBFGS(), "exceeds the optimum"),
-        (Wandering(), "J.w. recomputed"),
+        (Wandering(), "ended with"),
         (Impatient(inner=1), "ended with STALLED"),
     ],
     ids=["false bound", "false objective", "no convergence"],

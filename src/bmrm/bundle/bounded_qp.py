@@ -25,7 +25,10 @@ class BoundedMaster:
         self.regularizer = regularizer
         self.free = regularizer.free
         self._inverse = inverse_weights(regularizer)
-        self._reach = np.full(self.free.size, 10.0)
+        # Half-widths of the intervals for the free coordinates; they must meet the bounds.
+        lower, upper = (np.broadcast_to(side, self._inverse.shape)[self.free] if self.free.size else np.empty(0)
+                        for side in (regularizer.lower, regularizer.upper))  # fmt: skip
+        self._reach = np.maximum(10.0, 2.0 * np.maximum(lower, -upper))
         self._box = FreeBox(regularizer)
 
     def solve(self, bundle: Bundle, lam: float, upper: float) -> MasterSolution:
@@ -52,7 +55,7 @@ class BoundedMaster:
         w = self._penalized_minimizer(c, lam)
         w[free] = np.clip(nu[1:] / lam, lower_end, upper_end)
         solution = MasterSolution(w, self._bound(bundle, lam, upper, alpha, c), self._box.open)
-        self._reach = np.where(np.abs(w[free]) > 0.9 * self._reach, 10.0 * self._reach, self._reach)
+        self._reach = np.where(np.abs(w[free]) > 0.9 * self._reach, np.minimum(10.0 * self._reach, 1e15), self._reach)
         bundle.record(alpha)
         return solution
 

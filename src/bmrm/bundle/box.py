@@ -128,6 +128,7 @@ class FreeBox:
         if not (np.isfinite(upper) and np.isfinite(reach).all()):
             return self._box
         E, room = bundle.normals[:, self.free], upper - bundle.offsets + reach
+        room = room + 1e-12 * (abs(upper) + np.abs(bundle.offsets) + reach)  # what it is made of is rounded
         return _interval(E[:, 0], room) if self.free.size == 1 else _polytope(E, room)
 
 
@@ -138,15 +139,31 @@ def _interval(slopes: Array, room: Array) -> Array:
 
 
 def _polytope(E: Array, room: Array) -> Array:
-    """Several: the largest |v_j| over the polytope E v <= room, by two small linear programs for each j."""
-    directions = np.concatenate([np.eye(E.shape[1]), -np.eye(E.shape[1])])
-    ends = np.array([_extent(E, room, c) for c in directions])
-    box: Array = 1.01 * np.maximum(ends[: E.shape[1]], ends[E.shape[1] :])
-    return box
+    """Several: bounds of |v_j| over the polytope E v <= room, from the multipliers of two small programs for each j.
+
+    For any y >= 0, c'v <= y'room + (c - E'y)'v: what a program's multipliers miss of c is charged against the box
+    itself, so the bounds hold however inexact the programs are.
+    """
+    r = E.shape[1]
+    columns = np.maximum(np.abs(E).max(axis=0), 1e-300)
+    rows = np.maximum(np.abs(E / columns).max(axis=1), 1e-300)
+    scaled, right = E / columns / rows[:, None], room / rows
+    base, missed = np.empty(2 * r), np.empty(2 * r)
+    for k, c in enumerate(np.concatenate([np.eye(r), -np.eye(r)])):
+        y = _multipliers(scaled, right, c)
+        if y is None:
+            return np.full(r, np.inf)
+        base[k], missed[k] = float(y @ right), float(np.abs(c - y @ scaled).sum())
+    if missed.max() > 0.5:
+        return np.full(r, np.inf)
+    widest = base.max() / (1.0 - missed.max())
+    box: Array = 1.01 * np.maximum(base + missed * widest, 0.0)
+    both: Array = np.maximum(box[:r], box[r:]) / columns
+    return both
 
 
-def _extent(E: Array, room: Array, c: Array) -> float:
+def _multipliers(E: Array, room: Array, c: Array) -> Array | None:
     from scipy.optimize import linprog
 
     answer = linprog(-c, A_ub=E, b_ub=room, bounds=(None, None), method="highs")
-    return np.inf if answer.fun is None or answer.status != 0 else abs(float(answer.fun))
+    return None if answer.status != 0 else np.maximum(-np.asarray(answer.ineqlin.marginals), 0.0)

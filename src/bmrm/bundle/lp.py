@@ -46,7 +46,8 @@ class L1Master:
         box: Array | float = np.inf
         if self.free.size:
             level = max(upper - bundle.floor, 0.0) / lam
-            box = self._box.around(bundle, lam, upper, self._norms * level, alpha, c[self.free])
+            reach = np.where(self._norms > 0.0, self._norms * level if np.isfinite(level) else np.inf, 0.0)
+            box = self._box.around(bundle, lam, upper, reach, alpha, c[self.free])
         lower = lower_bound(self.regularizer, lam, bundle, c, b, box)
         bundle.record(alpha)
         return MasterSolution(w, lower, self._box.open)
@@ -69,7 +70,9 @@ class L1Master:
         entries = np.flatnonzero(a)
         index = np.concatenate([[0], 1 + entries, 1 + a.size + entries]).astype(np.int32)
         value = np.concatenate([[-1.0], a[entries], -a[entries]])
-        self._program.addRow(-np.inf, -b, index.size, index, value)
+        status = self._program.addRow(-np.inf, -b, index.size, index, value)
+        if status.name == "kError":  # numbers too large for HiGHS: the plane is left out here, its row stays empty
+            self._program.addRow(-np.inf, np.inf, 0, index[:0], value[:0])
         self._norms = np.append(self._norms, self.regularizer.reach(a, 1.0))
 
 

@@ -44,7 +44,7 @@ class Bundle:
     >>> from bmrm.bundle import Bundle
     >>> bundle = Bundle(dim=2, floor=0.0)
     >>> bundle.add(np.zeros(2), 1.0, np.array([-1.0, 0.0]))
-    >>> bundle.value(np.array([0.25, 0.0]))
+    >>> round(bundle.value(np.array([0.25, 0.0])), 6)
     0.75
     """
 
@@ -79,8 +79,11 @@ class Bundle:
         return self._normals[: len(self)]
 
     def add(self, w: Array, value: float, a: Array) -> None:
-        """Add the plane that touches R at w: normal a, offset b = value - <a, w>."""
-        self.add_plane(a, value - float(a @ w))
+        """Add the plane that touches R at w: normal a, offset b = value - <a, w>, less the rounding in it."""
+        if not np.isfinite(value):
+            return
+        rounding = 4.0 * np.finfo(np.float64).eps * (abs(value) + float(np.abs(a) @ np.abs(w)))
+        self.add_plane(a, value - float(a @ w) - rounding)
 
     def add_plane(self, a: Array, b: float) -> None:
         """Add a plane given by normal and offset; one with numbers whose products overflow is left out."""
@@ -91,7 +94,6 @@ class Bundle:
         """Return a bundle with the same planes that can be changed by itself."""
         other = Bundle(self.dim, -np.inf, self.max_cuts, self.max_idle, self.n_threads)
         other.floor, other.removals, other._next_id = self.floor, self.removals, self._next_id
-        other.braced = set(self.braced)
         other._normals = self.normals.copy() if len(self) else np.empty((4, self.dim))
         for name in ("offsets", "ids", "idle", "multipliers"):
             setattr(other, name, getattr(self, name).copy())
@@ -144,6 +146,7 @@ class Bundle:
 
     def _keep(self, rows: npt.NDArray[np.intp]) -> None:
         self.removals += 1
+        self.braced.clear()
         for to, row in enumerate(rows):
             if to != row:
                 self._normals[to] = self._normals[row]

@@ -52,7 +52,9 @@ class L2Master:
                     lower, (alpha, free_part) = bound, other
         w = bundle.combine(alpha) * self._inverse / -lam
         w[self.free] = np.clip(free_part, -self._reach, self._reach)
-        self._reach = np.where(np.abs(w[self.free]) > 0.9 * self._reach, 10.0 * self._reach, self._reach)
+        self._reach = np.where(
+            np.abs(w[self.free]) > 0.9 * self._reach, np.minimum(10.0 * self._reach, 1e15), self._reach
+        )
         bundle.record(alpha)
         return MasterSolution(w, lower, self._box.open)
 

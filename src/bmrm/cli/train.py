@@ -10,11 +10,13 @@ from typing import Any
 import click
 import numpy as np
 
+from bmrm._errors import DataError
 from bmrm.certificate import Status
 from bmrm.cli.application import NOT_CERTIFIED, one_interrupt
 from bmrm.cli.files import check_writable, plain_label, read_data, with_weights
 from bmrm.cli.fit import Fit, fit
 from bmrm.cli.options import TrainOptions, read_config
+from bmrm.data import Dataset
 from bmrm.monitor import write_history
 
 _PATH = click.Path(path_type=Path)
@@ -73,7 +75,7 @@ def train(ctx: click.Context, /, **values: Any) -> int:
     if data.zero_based is not None:  # later files are read the way this one turned out to count
         options = replace(options, zero_based=str(data.zero_based).lower())
     with one_interrupt():
-        done = fit(data, options, parts)
+        done = fit_file(data, options, parts)
         done.model.save(options.model_path)
         if options.history is not None:
             write_history(options.history, [record for result in done.results for record in result.history])
@@ -82,6 +84,20 @@ def train(ctx: click.Context, /, **values: Any) -> int:
     elif not options.quiet:
         click.echo(summary(done, options))
     return 0 if done.model.status is Status.CONVERGED else NOT_CERTIFIED
+
+
+def fit_file(data: Dataset, options: TrainOptions, parts: Any) -> Fit:
+    """Fit; what is wrong with the data is said with the file's name."""
+    try:
+        return fit(data, options, parts)
+    except MemoryError:
+        raise DataError(
+            f"{options.file}: {data.X.shape[1]} features; so many weights do not fit into memory (is an index wrong?)"
+        ) from None
+    except DataError:
+        raise
+    except ValueError as error:
+        raise DataError(f"{options.file}: {error}") from error
 
 
 def summary(done: Fit, options: TrainOptions) -> str:

@@ -110,7 +110,10 @@ def _is_sparse(X: Any) -> bool:
 
 
 def _dense_matrix(X: Any) -> _core.Matrix:
-    array = np.asarray(X)
+    try:
+        array = np.asarray(X)
+    except ValueError:
+        raise ValueError("X must be a matrix: its rows have different lengths") from None
     if array.ndim != 2:
         raise ValueError(f"X must have two dimensions (rows, columns), got an array of shape {array.shape}")
     return _core.dense(np.ascontiguousarray(_as_float(array)))
@@ -119,8 +122,8 @@ def _dense_matrix(X: Any) -> _core.Matrix:
 def _as_float(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if array.dtype in (np.float64, np.float32):
         return array
-    if array.dtype.kind == "c":
-        raise ValueError("X is complex; real numbers are expected")
+    if array.dtype.kind not in "biufO":
+        raise ValueError(f"X must hold real numbers, got an array of {array.dtype}")
     try:
         return array.astype(np.float64)
     except (TypeError, ValueError) as error:

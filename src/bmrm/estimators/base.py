@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from bmrm import losses, solvers
 from bmrm.certificate import Certificate, Status
 from bmrm.data import Design
-from bmrm.driver import Monitor, Record, Result, solve
+from bmrm.driver import Monitor, Record, Result, check_limits, solve
 from bmrm.estimators.callbacks import CallbackSupportMixin, FitTask, Iterations, Watched
 from bmrm.estimators.offset import centered
 from bmrm.losses import LOSSES, Loss
@@ -163,6 +163,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         self, sample: Sample, targets: Callable[[int], Array | None], n_problems: int = 1, resume: bool = True
     ) -> None:
         """Solve one problem after the other, each with its targets, and set the fitted attributes."""
+        check_limits(self.tol, self.max_iter, self.max_seconds)
         self.loss_ = sample.loss
         starts = self._starts(sample.design, n_problems) if self.warm_start and resume else None
         points = np.zeros((n_problems, sample.design.dim)) if starts is None else starts

@@ -96,8 +96,11 @@ class Loss(ABC):
 
 def finite_targets(y: npt.ArrayLike) -> Array:
     """Return y as a float64 vector; NaN, infinity, text and other shapes raise one clear error."""
+    raw = np.asarray(y)
+    if raw.dtype.kind not in "biufO":
+        raise ValueError(f"targets must be real numbers, got an array of {raw.dtype}")
     try:
-        values = np.ascontiguousarray(y, dtype=np.float64)
+        values = np.ascontiguousarray(raw, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"targets must be numbers: {error}") from None
     if values.ndim == 2 and values.shape[1] == 1:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from bmrm import _core
 from bmrm._traits import Trait
-from bmrm.losses.base import Array, Loss, Targets, between, in_domain, positive
+from bmrm.losses.base import Array, Loss, Targets, between, positive
 from bmrm.losses.scalar import PIECEWISE, SMOOTH, SMOOTH_PIECEWISE, ScalarLoss
 
 
@@ -24,7 +24,14 @@ class MarginLoss(ScalarLoss):
         values = super().encode(y, groups)
         if values.size and values.min() == 0.0 and np.all((values == 0.0) | (values == 1.0)):
             return 2.0 * values - 1.0
-        return in_domain(values, np.abs(values) == 1.0, "-1 and 1 (or 0 and 1)", self.name)
+        if not np.all(np.abs(values) == 1.0):
+            found = ", ".join(f"{label:g}" for label in np.unique(values)[:6])
+            row = int(np.argmax(~np.isin(values, (-1.0, 0.0, 1.0))))
+            raise ValueError(
+                f"target of row {row} is {values[row]:g}, but loss '{self.name}' takes -1 and 1 (or 0 and 1); "
+                f"the targets here are {found}"
+            )
+        return values
 
     def decide(self, scores: Array) -> Array:
         """Return the sign of each score; 0 counts as positive."""

@@ -11,7 +11,8 @@ import numpy.typing as npt
 from bmrm import _core
 from bmrm._traits import Trait
 from bmrm.data.matrix import Design
-from bmrm.losses.base import Loss
+from bmrm.losses import Loss
+from bmrm.losses import get as get_loss
 from bmrm.risks.base import Array, Line, Point, Risk
 
 
@@ -24,7 +25,7 @@ class LinearRisk(Risk):
         float32 and float64, C-ordered or CSR, are used in place.
     y : array-like (m,) or None
         Raw targets; the loss checks and encodes them. None for losses without targets.
-    loss : Loss
+    loss : Loss or str
     sample_weight : array-like (m,), optional
         Numbers >= 0; a weight of 2 is the same as the row twice, 0 the same as no row.
     groups : array-like (m,), optional
@@ -50,13 +51,14 @@ class LinearRisk(Risk):
         self,
         X: Any,
         y: npt.ArrayLike | None,
-        loss: Loss,
+        loss: Loss | str,
         sample_weight: npt.ArrayLike | None = None,
         groups: npt.ArrayLike | None = None,
         intercept: bool = False,
         offset: npt.ArrayLike | None = None,
         n_threads: int | None = None,
     ) -> None:
+        loss = _made(loss)
         with_constant = intercept or loss.learns_offset
         self.design = X if isinstance(X, Design) else Design(X, with_constant, n_threads)
         if loss.learns_offset and not self.design.intercept:
@@ -108,7 +110,13 @@ class LinearRisk(Risk):
         """Return the weighted loss of the scores, its weighted slopes, and their sum."""
         if self.kernel is None:
             value, slopes = self.loss.evaluate(scores, self.targets, self.full_weight)
-            return float(value), np.asarray(slopes, dtype=np.float64), float(np.sum(slopes))
+            slopes = np.ascontiguousarray(slopes, dtype=np.float64)
+            if np.ndim(value) != 0 or slopes.shape != scores.shape:
+                raise ValueError(
+                    f"{type(self.loss).__name__}.evaluate must return a number and one slope for each of the "
+                    f"{scores.size} scores, got shapes {np.shape(value)} and {slopes.shape}"
+                )
+            return float(value), slopes, float(np.sum(slopes))
         slopes = np.empty_like(scores)
         value, total = self.kernel.evaluate(scores, self.targets, self.weight, self.scale, slopes, self.n_threads)
         return value, slopes, total
@@ -222,6 +230,15 @@ class LinearLine(Line):
         return [] if self._line is None else [(self._line, self._slope_of_tilt)]
 
 
+def _made(loss: Any) -> Loss:
+    if isinstance(loss, str):
+        return get_loss(loss)
+    if not isinstance(loss, Loss):
+        hint = f"; write {loss.__name__}()" if isinstance(loss, type) else ""
+        raise ValueError(f"loss must be a Loss or its name, got {loss!r}{hint}")
+    return loss
+
+
 def _raw_targets(y: Any, groups: Any, loss: Loss, m: int) -> tuple[Any, Any]:
     if y is None:
         if loss.needs_targets:
@@ -235,7 +252,10 @@ def _raw_targets(y: Any, groups: Any, loss: Loss, m: int) -> tuple[Any, Any]:
 
 
 def _row_vector(values: npt.ArrayLike, m: int, what: str) -> Array:
-    array = np.ascontiguousarray(values, dtype=np.float64)
+    raw = np.asarray(values)
+    if raw.dtype.kind not in "biuf":
+        raise ValueError(f"{what} must be real numbers, one for each row, got an array of {raw.dtype}")
+    array = np.ascontiguousarray(raw, dtype=np.float64)
     if array.shape != (m,):
         raise ValueError(f"{what} must have one number for each of the {m} rows, got shape {array.shape}")
     bad = np.flatnonzero(~np.isfinite(array))
@@ -249,8 +269,9 @@ def _normalized(sample_weight: npt.ArrayLike, m: int) -> Array:
     bad = np.flatnonzero(weight < 0.0)
     if bad.size:
         raise ValueError(f"sample_weight of row {bad[0]} is {weight[bad[0]]:g}; weights must be at least 0")
-    total = weight.sum()
-    if total <= 0.0:
+    largest = weight.max()
+    if largest <= 0.0:
         raise ValueError("all sample weights are 0; at least one row must count")
-    normalized: Array = weight / total
+    normalized: Array = weight / largest  # first, so that their sum cannot overflow
+    normalized /= normalized.sum()
     return normalized

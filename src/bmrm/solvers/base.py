@@ -41,16 +41,12 @@ class Step:
         A proven lower bound of min J, -inf if there is none yet.
     bundle : Bundle, optional
         The planes found so far: what a later run can start from.
-    exact : bool
-        False if upper comes from scores that were combined, not computed anew: the driver then checks it before
-        it believes in convergence.
     """
 
     w: Array
     upper: float
     lower: float
     bundle: Bundle | None = None
-    exact: bool = True
 
 
 class Solver(ABC):

@@ -108,7 +108,7 @@ class LBFGS(Solver, name="lbfgs"):
         while True:
             bundle.add(point.w, point.value, point.subgradient)
             lower = solve_master(problem, master, bundle, upper, point.w).lower
-            yield Step(point.w, upper, lower, bundle, exact=iteration % _REFRESH == 0)
+            yield Step(point.w, upper, lower, bundle)
             iteration += 1
             if iteration % _REFRESH == 0:
                 point = risk.at(point.w)

@@ -11,6 +11,7 @@ from bmrm import linesearch
 from bmrm.bundle.master import master_for
 from bmrm.bundle.planes import Bundle
 from bmrm.problem import Problem
+from bmrm.regularizers.base import Separable
 from bmrm.risks.base import Array, Point
 from bmrm.solvers.base import Solver, Start, Step, bundle_for, solve_master
 
@@ -63,14 +64,14 @@ class LsBMRM(Solver, name="ls_bmrm"):
         while True:
             bundle.add(cut.w, cut.value, cut.subgradient)
             solution = solve_master(problem, master, bundle, upper, best.w)
-            yield Step(best.w, upper, solution.lower, bundle, exact=iteration % _REFRESH == 0)
+            yield Step(best.w, upper, solution.lower, bundle)
             iteration += 1
             if iteration % _REFRESH == 0:  # scores combined many times have lost some digits
                 best = problem.risk.at(best.w)
                 upper = lam * regularizer.value(best.w) + best.value
             line = best.toward(solution.w)
             t = linesearch.minimize(problem, line, guess=float(np.clip(2.0 * t, 1e-3, 1.0)))
-            candidate = line.at(t)
+            candidate = _within_bounds(problem, line.at(t))
             objective = lam * regularizer.value(candidate.w) + candidate.value
             if objective < upper:
                 best, upper = candidate, objective
@@ -83,6 +84,13 @@ class LsBMRM(Solver, name="ls_bmrm"):
                 cut = line.at(t + beyond)
             if t == 0.0 and not _cuts_off(cut, solution.w, bundle):
                 cut = line.at(1.0)
+
+
+def _within_bounds(problem: Problem, point: Point) -> Point:
+    """Return the point with its w moved by the last digit, where rounding has put it outside the bounds."""
+    if isinstance(problem.regularizer, Separable):
+        point.w = problem.regularizer.clip(point.w)
+    return point
 
 
 def _cuts_off(cut: Point, w: Array, bundle: Bundle) -> bool:
