@@ -146,8 +146,9 @@ def _polytope(E: Array, room: Array) -> Array:
     """
     r = E.shape[1]
     columns = np.maximum(np.abs(E).max(axis=0), 1e-300)
-    rows = np.maximum(np.abs(E / columns).max(axis=1), 1e-300)
-    scaled, right = E / columns / rows[:, None], room / rows
+    sizes = np.abs(E / columns).max(axis=1)
+    keep = sizes > 1e-12  # the others say nothing of v
+    scaled, right = E[keep] / columns / sizes[keep, None], room[keep] / sizes[keep]
     base, missed = np.empty(2 * r), np.empty(2 * r)
     for k, c in enumerate(np.concatenate([np.eye(r), -np.eye(r)])):
         y = _multipliers(scaled, right, c)
