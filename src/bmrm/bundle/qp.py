@@ -161,6 +161,8 @@ def with_slacks(alpha: Array, slopes: Array) -> Array:
 def without_noise(bundle: Bundle, free: npt.NDArray[np.intp]) -> Array:
     """Return the planes' slopes in the free directions, 0 where only rounding is left; the bound counts that in."""
     slopes = bundle.normals[:, free]
+    if not free.size:
+        return slopes
     scale = np.abs(slopes).max(axis=0, initial=0.0)
     return np.where(np.abs(slopes) <= 1e-13 * scale, 0.0, slopes)
 

@@ -60,6 +60,9 @@ class L2(Separable, name="l2"):
 
     def dual(self, c: Array, lam: float, box: Array | float = np.inf) -> tuple[float, Array]:
         """Return min lam Omega(w) + <c, w> and its minimizer clip(-c / (lam weights))."""
+        if self.bounds is None and Trait.FREE_COORDINATES not in self.traits and np.ndim(box) == 0 and np.isinf(box):
+            w = c / (-lam * self.s)
+            return 0.5 * float(c @ w), w
         curvature = lam * np.broadcast_to(self.s, c.shape)
         lower, upper = np.maximum(self.lower, -np.asarray(box)), np.minimum(self.upper, box)
         with np.errstate(divide="ignore", invalid="ignore"):

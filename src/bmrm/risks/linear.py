@@ -211,7 +211,8 @@ class LinearLine(Line):
         """Return the point at t; its scores are combined, not recomputed."""
         if t not in self._points:
             start = self.start
-            scores = start.scores + t * self.score_direction
+            scores = t * self.score_direction
+            scores += start.scores
             self._points[t] = LinearPoint(start.risk, start.w + t * self.direction, scores)
         return self._points[t]  # type: ignore[return-value]
 
