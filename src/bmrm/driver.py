@@ -127,7 +127,8 @@ def solve(
     solver : str or Solver
         A name of ``bmrm.solvers.SOLVERS``.
     tol : float
-        Relative gap: converged means upper - lower <= tol * max(abs(upper), abs(lower)) + 1e-12.
+        Relative gap: converged means upper - lower <= tol * max(abs(upper), abs(lower)), plus 1e-12 of the
+        objective at the start (or of 1, if that is smaller).
     max_iter, max_seconds : number, optional
         Limits; reaching one gives the best w so far with its certificate.
     start : Result or array, optional
