@@ -174,10 +174,6 @@ def test_objects_pass_through():
 
 @pytest.mark.parametrize("module", modules())
 def test_doctests(module):
-    """The package's own docstring needs the estimators; it is left out as long as they are not there."""
-    found = set(modules())
-    if module == "bmrm" and "bmrm.estimators" not in found:
-        pytest.skip("bmrm.estimators is missing: the example of the package's docstring needs it")
     result = doctest.testmod(importlib.import_module(module), raise_on_error=False)
     assert result.failed == 0
 

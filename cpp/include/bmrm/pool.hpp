@@ -78,7 +78,7 @@ class Pool {
       }
       return;
     }
-    auto job = std::make_shared<Job>(n_tasks, helpers, task);
+    auto job = std::make_shared<Job>(n_tasks, task);
     submit(job, helpers);
     job->work(&patience);
     job->finish(patience);
@@ -86,8 +86,7 @@ class Pool {
 
  private:
   struct Job {
-    Job(std::size_t n, std::size_t helpers, const std::function<void(std::size_t)>& t)
-        : n_tasks(n), seats(helpers), task(t) {}
+    Job(std::size_t n, const std::function<void(std::size_t)>& t) : n_tasks(n), task(t) {}
 
     void work(Patience* patience) {
       try {
@@ -102,7 +101,7 @@ class Pool {
       }
     }
 
-    // Called by a helper: takes a seat, works, and tells the caller that it has left.
+    // Called by a helper: enters unless the job is closed, works, and tells the caller that it has left.
     void help() {
       {
         std::lock_guard lock(mutex);
@@ -135,7 +134,6 @@ class Pool {
     }
 
     const std::size_t n_tasks;
-    std::size_t seats;
     const std::function<void(std::size_t)>& task;
     std::atomic<std::size_t> next{0};
     std::atomic<bool> stop{false};
