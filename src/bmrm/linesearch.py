@@ -36,12 +36,6 @@ def minimize(problem: Problem, line: Line, guess: float = 1.0) -> float:
     return min(t, longest)
 
 
-def value(problem: Problem, line: Line, t: float) -> float:
-    """Return J at t."""
-    along = problem.regularizer.along(line.start.w, line.direction)
-    return problem.lam * along.evaluate(t)[0] + line.evaluate(t)[0]
-
-
 def _exact(problem: Problem, along: Along, compiled: list[Any], guess: float) -> float:
     lam, n_threads = problem.lam, problem.risk.n_threads
     lines = [term for term, _ in compiled]
