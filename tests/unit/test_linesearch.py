@@ -39,8 +39,7 @@ def test_exact_against_a_grid(loss, kind, lam, rng):
         for guess in (1.0, 1e-3, 50.0):
             t = linesearch.minimize(problem, line, guess)
             assert t >= 0.0
-            here = problem.objective(line.start.w + t * line.direction)
-            assert here == pytest.approx(problem.objective(w + t * d), rel=1e-10, abs=1e-12)
+            here = problem.objective(w + t * d)
             near = [s for h in (1e-1, 1e-3, 1e-5) for s in (t * (1 - h), t * (1 + h), t + h)]
             trials = np.r_[0.0, np.linspace(0.0, 3.0, 61), near]
             assert here <= objective_on_grid(problem, w, d, trials).min() + 1e-11 * (1 + abs(here))
