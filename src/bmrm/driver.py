@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,7 @@ from bmrm.certificate import Certificate, Status
 from bmrm.problem import Problem, missing
 from bmrm.regularizers import Regularizer
 from bmrm.regularizers.base import Separable
-from bmrm.risks.base import Array, Risk
+from bmrm.risks.base import Array
 from bmrm.solvers import SOLVERS, Solver, Start, Step
 from bmrm.solvers import get as get_solver
 
@@ -43,16 +44,18 @@ Monitor = Callable[[Record], Any]
 
 @dataclass(frozen=True)
 class State:
-    """What a later run can start from: the risk whose planes these are, and the planes.
+    """What a later run can start from: the planes for any lam, the solver's memory for the same problem.
 
-    Neither is pickled: a result read back elsewhere starts a run from its w.
+    Nothing of it is pickled: a result read back elsewhere starts a run from its w.
     """
 
-    risk: Risk | None
-    bundle: Bundle | None
+    problem: Problem | None = None
+    solver: Solver | None = None
+    bundle: Bundle | None = None
+    memory: Any = None
 
-    def __reduce__(self) -> tuple[type[State], tuple[None, None]]:
-        return State, (None, None)
+    def __reduce__(self) -> tuple[type[State], tuple[()]]:
+        return State, ()
 
 
 @dataclass(frozen=True)
@@ -132,7 +135,8 @@ def solve(
     max_iter, max_seconds : number, optional
         Limits; reaching one gives the best w so far with its certificate.
     start : Result or array, optional
-        A result of the same risk brings its planes along, for any lam and regularizer.
+        A result of the same risk brings its planes along, for any lam and regularizer; with the same solver,
+        lam and regularizer the run goes on as if it had never stopped.
     monitor : callable, optional
         Called with a `Record` after each iteration; a true return value stops the run.
     seed : int
@@ -166,7 +170,9 @@ def solve(
             f"solver '{chosen.name}' does not fit this problem: it {' and '.join(absent)}. Solvers that fit: {fitting}"
         )
     run = _Run(problem, chosen, tol, max_iter, max_seconds, monitor)
-    return run.to_the_end(_start_for(problem, start))
+    if isinstance(start, Result) and _same_problem(start.state.problem, problem):
+        run.lower = start.certificate.lower
+    return run.to_the_end(_start_for(problem, chosen, start, seed))
 
 
 class _Run:
@@ -251,7 +257,7 @@ class _Run:
         w = start.w if self.last is None else self.last.w
         if status is not Status.CONVERGED:
             self.upper = self.problem.objective(w)
-        bundle = None if self.last is None else self.last.bundle
+        bundle, memory = (None, None) if self.last is None else (self.last.bundle, self.last.memory)
         return Result(
             w=w.copy(),
             certificate=self._certificate(),
@@ -261,7 +267,7 @@ class _Run:
             seconds=self._seconds(),
             history=tuple(self.history),
             solver=self.solver.name,
-            state=State(self.problem.risk, bundle),
+            state=State(self.problem, self.solver, bundle, copy.deepcopy(memory)),
         )
 
 
@@ -304,7 +310,7 @@ def path(
     for lam in lams:
         problem = Problem(risk, regularizer, lam) if problem is None else problem.with_lam(lam)
         results.append(solve(problem, solver, start=results[-1] if results else None, **options))
-        results[:-1] = [replace(result, state=State(problem.risk, None)) for result in results[:-1]]
+        results[:-1] = [replace(result, state=State(problem)) for result in results[:-1]]
         if results[-1].status in (Status.INTERRUPTED, Status.STOPPED):
             break
     return results
@@ -347,13 +353,30 @@ def certify(
     return Certificate.of(upper, result.certificate.lower, result.solver)
 
 
-def _start_for(problem: Problem, start: Result | npt.ArrayLike | None) -> Start:
+def _start_for(problem: Problem, solver: Solver, start: Result | npt.ArrayLike | None, seed: int) -> Start:
     if start is None:
-        return Start(_clipped(problem, np.zeros(problem.risk.dim)))
-    if isinstance(start, Result):
-        bundle = start.state.bundle if start.state.risk is problem.risk else None
-        return Start(_clipped(problem, _as_point(problem, start.w)), None if bundle is None else bundle.copy())
-    return Start(_clipped(problem, _as_point(problem, start)))
+        return Start(_clipped(problem, np.zeros(problem.risk.dim)), seed=seed)
+    if not isinstance(start, Result):
+        return Start(_clipped(problem, _as_point(problem, start)), seed=seed)
+    state, bundle, memory = start.state, None, None
+    if state.problem is not None and state.problem.risk is problem.risk and state.bundle is not None:
+        bundle = state.bundle.copy()
+    if _same_problem(state.problem, problem) and state.solver == solver:
+        memory = copy.deepcopy(state.memory)
+    return Start(_clipped(problem, _as_point(problem, start.w)), bundle, seed, memory)
+
+
+def _same_problem(one: Problem | None, other: Problem) -> bool:
+    if one is None or one.risk is not other.risk or one.lam != other.lam:
+        return False
+    return _same_regularizer(one.regularizer, other.regularizer)
+
+
+def _same_regularizer(one: Regularizer, other: Regularizer) -> bool:
+    if one is other or type(one) is not type(other):
+        return one is other
+    names = getattr(one, "__dataclass_fields__", None)
+    return names is not None and all(np.array_equal(getattr(one, name), getattr(other, name)) for name in names)
 
 
 def _as_point(problem: Problem, w: npt.ArrayLike) -> Array:

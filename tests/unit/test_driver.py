@@ -222,7 +222,7 @@ def test_warm_start_for_another_lam_saves_passes(solver, kind):
 
 def test_warm_start_for_another_regularizer():
     result = solve(hinge_problem(), "bmrm", tol=1e-5)
-    lasso = Problem(result.state.risk, "l1", 0.01)
+    lasso = Problem(result.state.problem.risk, "l1", 0.01)
     cold, warm = (solve(lasso, "bmrm", tol=1e-5, start=start) for start in (None, result))
     assert warm.passes < cold.passes
     assert warm.certificate.upper == pytest.approx(cold.certificate.upper, rel=1e-5)

@@ -97,6 +97,7 @@ class Bundle:
         other._normals = self.normals.copy() if len(self) else np.empty((4, self.dim))
         for name in ("offsets", "ids", "idle", "multipliers"):
             setattr(other, name, getattr(self, name).copy())
+        other.braced = set(self.braced)
         return other
 
     def products(self, v: Array) -> Array:

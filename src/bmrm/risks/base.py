@@ -45,8 +45,8 @@ class Risk(ABC):
     def evaluate(self, w: Array) -> tuple[float, Array]:
         """Return the value and one subgradient at w, as a fresh array; w is left alone."""
 
-    def at(self, w: Array) -> Point:
-        """Return w together with what was computed there."""
+    def at(self, w: Array, remembered: Any = None) -> Point:
+        """Return w together with what was computed there, or with what a point at the same w has remembered."""
         return Point(self, w)
 
     def bracket(self) -> list[Array]:
@@ -79,6 +79,11 @@ class Point:
     def toward(self, w: Array) -> Line:
         """Return the line from here (t = 0) to w (t = 1)."""
         return Line(self, w)
+
+    @property
+    def remembered(self) -> Any:
+        """What `Risk.at` needs to make the same point again, to the last digit and without a product."""
+        return None
 
 
 class Line:

@@ -75,7 +75,9 @@ class LinearRisk(Risk):
         self.dim = self.design.dim
         self.floor = loss.floor
         self.unpenalized = (self.dim - 1,) if self.design.intercept else ()
-        self.traits = loss.traits | ({Trait.CACHED_LINE} if self.kernel is not None else set())
+        self.traits = loss.traits
+        if self.kernel is not None:
+            self.traits |= {Trait.CACHED_LINE} if loss.tilt else {Trait.CACHED_LINE, Trait.ROWS}
         self.n_threads = self.design.n_threads
         self.products = 0
 
@@ -101,10 +103,10 @@ class LinearRisk(Risk):
         )  # fmt: skip
         return value + self._tilted(w), design.join(g, total + self.loss.tilt)
 
-    def at(self, w: Array) -> LinearPoint:
-        """Return w with its scores: one product."""
+    def at(self, w: Array, remembered: Array | None = None) -> LinearPoint:
+        """Return w with its scores: one product, none if the scores are remembered."""
         w = self._checked(w)
-        return LinearPoint(self, w, self.scores(w))
+        return LinearPoint(self, w, self.scores(w) if remembered is None else remembered)
 
     def loss_and_slopes(self, scores: Array) -> tuple[float, Array, float]:
         """Return the weighted loss of the scores, its weighted slopes, and their sum."""
@@ -174,6 +176,11 @@ class LinearPoint(Point):
         if self._subgradient is None:
             self._subgradient = self.risk.pull_back(*self._loss[1:])
         return self._subgradient
+
+    @property
+    def remembered(self) -> Array:
+        """The scores."""
+        return self.scores
 
     def extreme(self, d: Array) -> Array:
         """Return the subgradient that is largest in direction d: two products."""

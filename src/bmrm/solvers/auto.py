@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from bmrm.problem import Problem, missing
@@ -33,9 +33,12 @@ class Auto(Solver, name="auto"):
 
     def steps(self, problem: Problem, start: Start) -> Iterator[Step]:
         """Yield the steps of the solver chosen."""
-        start = Start(start.w, bundle_for(problem, start, None))
-        if not missing(LBFGS, problem):
-            for step in islice(LBFGS().steps(problem, start), _TRIAL):
-                yield step
-                start = Start(step.w, step.bundle)
-        yield from LsBMRM().steps(problem, start)
+        tried, memory = start.memory or (_TRIAL if missing(LBFGS, problem) else 0, None)
+        start = Start(start.w, bundle_for(problem, start, None), start.seed, memory)
+        if tried < _TRIAL:
+            for step in islice(LBFGS().steps(problem, start), _TRIAL - tried):
+                tried += 1
+                yield replace(step, memory=(tried, step.memory if tried < _TRIAL else None))
+                start = Start(step.w, step.bundle, start.seed)
+        for step in LsBMRM().steps(problem, start):
+            yield replace(step, memory=(_TRIAL, step.memory))

@@ -21,10 +21,24 @@ SOLVERS: Registry[Solver] = Registry("solver")
 
 @dataclass(frozen=True)
 class Start:
-    """Where a solver begins: w, and planes of the same risk if there are any."""
+    """Where a solver begins.
+
+    Attributes
+    ----------
+    w : array
+    bundle : Bundle, optional
+        Planes of the same risk.
+    seed : int
+        For solvers that draw random numbers.
+    memory : object, optional
+        The memory of the last step of a run of the same solver on the same problem, which is to be continued as
+        if it had never stopped.
+    """
 
     w: Array
     bundle: Bundle | None = None
+    seed: int = 0
+    memory: Any = None
 
 
 @dataclass(frozen=True)
@@ -41,12 +55,16 @@ class Step:
         A proven lower bound of min J, -inf if there is none yet.
     bundle : Bundle, optional
         The planes found so far: what a later run can start from.
+    memory : object, optional
+        Everything else the solver needs to go on from here: arrays, numbers and plain containers of them. Comes
+        back in `Start`; the driver copies it when a run ends, a solver may go on changing it.
     """
 
     w: Array
     upper: float
     lower: float
     bundle: Bundle | None = None
+    memory: Any = None
 
 
 class Solver(ABC):

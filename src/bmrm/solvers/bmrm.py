@@ -48,8 +48,7 @@ class BMRM(Solver, name="bmrm"):
         """Yield one step for each plane."""
         regularizer, lam = problem.regularizer, problem.lam
         bundle, master = bundle_for(problem, start, self.max_cuts), master_for(regularizer)
-        w = best = start.w
-        upper = limit = np.inf
+        w, best, upper, limit = start.memory or (start.w, start.w, np.inf, np.inf)
         while True:
             w, value, a = evaluate_near(problem, w, best, limit)
             objective = lam * regularizer.value(w) + value
@@ -58,5 +57,5 @@ class BMRM(Solver, name="bmrm"):
                 limit = 1e6 * (1.0 + abs(upper)) if np.isinf(limit) else limit
             bundle.add(w, value, a)
             solution = solve_master(problem, master, bundle, upper, best)
-            yield Step(best, upper, solution.lower, bundle)
             w = solution.w
+            yield Step(best, upper, solution.lower, bundle, (w, best, upper, limit))

@@ -47,11 +47,12 @@ class BMRMLine(Solver, name="bmrm_line"):
         assert isinstance(regularizer, Separable)
         s = regularizer.s
         combined, r = _aggregate(problem, start)
-        best, upper = start.w, np.inf
-        if start.bundle is not None or start.w.any():
+        best, upper, limit = start.w, np.inf, np.inf
+        if start.memory is not None:
+            combined, r, best, upper, limit = start.memory
+        elif start.bundle is not None or start.w.any():
             upper = problem.objective(best)
         w = -combined / (lam * s)
-        limit = np.inf
         while True:
             point, value, a = evaluate_near(problem, w, best, limit)
             objective = lam * regularizer.value(point) + value
@@ -69,7 +70,8 @@ class BMRMLine(Solver, name="bmrm_line"):
             bundle = Bundle(problem.risk.dim, problem.risk.floor)
             bundle.add_plane(combined, r)
             bundle.multipliers = np.array([0.0, 1.0])
-            yield Step(best, upper, max(lower, r - lam * regularizer.value(w)), bundle)
+            lower = max(lower, r - lam * regularizer.value(w))
+            yield Step(best, upper, lower, bundle, (combined, r, best, upper, limit))
 
 
 def _aggregate(problem: Problem, start: Start) -> tuple[np.ndarray, float]:

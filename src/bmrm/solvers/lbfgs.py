@@ -101,14 +101,16 @@ class LBFGS(Solver, name="lbfgs"):
         """Yield one step for each line search; end when a gradient step makes no progress."""
         risk, regularizer = problem.risk, problem.regularizer
         bundle = start.bundle or Bundle(risk.dim, risk.floor, self.planes, n_threads=risk.n_threads)
-        master, memory = master_for(regularizer), Memory(self.memory)
-        point = risk.at(start.w)
+        master, resumed = master_for(regularizer), start.memory is not None
+        memory, iteration, scores = start.memory or (Memory(self.memory), 0, None)
+        point = risk.at(start.w, scores)
         upper, gradient = _objective(problem, point)
-        iteration = 0
         while True:
-            bundle.add(point.w, point.value, point.subgradient)
-            lower = solve_master(problem, master, bundle, upper, point.w).lower
-            yield Step(point.w, upper, lower, bundle)
+            if not resumed:
+                bundle.add(point.w, point.value, point.subgradient)
+                lower = solve_master(problem, master, bundle, upper, point.w).lower
+                yield Step(point.w, upper, lower, bundle, (memory, iteration, point.remembered))
+            resumed = False
             iteration += 1
             if iteration % _REFRESH == 0:
                 point = risk.at(point.w)

@@ -58,18 +58,21 @@ class LsBMRM(Solver, name="ls_bmrm"):
         """Yield one step for each plane."""
         regularizer, lam = problem.regularizer, problem.lam
         bundle, master = bundle_for(problem, start, self.max_cuts), master_for(regularizer)
-        best = problem.risk.at(start.w)
+        target, t, iteration, scores = start.memory or (None, 1.0, 0, None)
+        best = problem.risk.at(start.w, scores)
         upper = lam * regularizer.value(best.w) + best.value
-        cut, t, iteration = best, 1.0, 0
+        if target is None:
+            bundle.add(best.w, best.value, best.subgradient)
         while True:
-            bundle.add(cut.w, cut.value, cut.subgradient)
-            solution = solve_master(problem, master, bundle, upper, best.w)
-            yield Step(best.w, upper, solution.lower, bundle)
+            if target is None:
+                solution = solve_master(problem, master, bundle, upper, best.w)
+                target = solution.w
+                yield Step(best.w, upper, solution.lower, bundle, (target, t, iteration, best.remembered))
             iteration += 1
             if iteration % _REFRESH == 0:  # scores combined many times have lost some digits
                 best = problem.risk.at(best.w)
                 upper = lam * regularizer.value(best.w) + best.value
-            line = best.toward(solution.w)
+            line = best.toward(target)
             t = linesearch.minimize(problem, line, guess=float(np.clip(2.0 * t, 1e-3, 1.0)))
             candidate = _within_bounds(problem, line.at(t))
             objective = lam * regularizer.value(candidate.w) + candidate.value
@@ -82,8 +85,10 @@ class LsBMRM(Solver, name="ls_bmrm"):
             while not (np.isfinite(cut.value) and cut.value <= 1e6 * (1.0 + abs(upper))):
                 beyond *= 0.5
                 cut = line.at(t + beyond)
-            if t == 0.0 and not _cuts_off(cut, solution.w, bundle):
+            if t == 0.0 and not _cuts_off(cut, target, bundle):
                 cut = line.at(1.0)
+            bundle.add(cut.w, cut.value, cut.subgradient)
+            target = None
 
 
 def _within_bounds(problem: Problem, point: Point) -> Point:
