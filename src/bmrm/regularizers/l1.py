@@ -64,6 +64,10 @@ class L1(Separable, name="l1"):
             terms = np.where(w == 0.0, 0.0, (weight + c * np.sign(w)) * np.abs(w))
         return float(np.sum(terms)), w
 
+    def rescaled(self, c: Array) -> Separable:
+        """Return the weights times c."""
+        return self._in_units(c, self.s * c)
+
     def reach(self, a: Array, level: float) -> float:
         """Return level times the largest |a_j| / weight_j."""
         s = np.broadcast_to(self.s, a.shape)

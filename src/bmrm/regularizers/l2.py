@@ -72,6 +72,10 @@ class L2(Separable, name="l2"):
             terms = np.where(curvature > 0.0, (0.5 * curvature * w + c) * w, np.where(c == 0.0, 0.0, c * w))
         return float(np.sum(terms)), w
 
+    def rescaled(self, c: Array) -> Separable:
+        """Return the weights times c^2."""
+        return self._in_units(c, self.s * c * c)
+
     def reach(self, a: Array, level: float) -> float:
         """Return sqrt(2 level) times the dual norm of a."""
         s = np.broadcast_to(self.s, a.shape)
