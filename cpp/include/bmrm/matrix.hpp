@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <variant>
 #include <vector>
 
 #include "bmrm/kernel/evaluate.hpp"
@@ -17,6 +18,9 @@ struct Position {
   std::int64_t row;
   std::int64_t column;
 };
+
+using AnyView = std::variant<Csr<float, std::int32_t>, Csr<float, std::int64_t>, Csr<double, std::int32_t>,
+                             Csr<double, std::int64_t>, Dense<float>, Dense<double>>;
 
 class Matrix {
  public:
@@ -32,6 +36,7 @@ class Matrix {
   virtual LossSum evaluate(const AnyScalarLoss& loss, const double* w, const Shift& shift, const Rows& rows, double* f,
                            double* l, double* g, int n_threads) = 0;
   virtual std::optional<Position> first_nonfinite(int n_threads) const = 0;
+  virtual AnyView view() const = 0;  // for methods that take rows one at a time
 };
 
 template <class View>
@@ -40,6 +45,7 @@ class MatrixOf : public Matrix {
   MatrixOf(View view, std::size_t bytes_per_entry, std::size_t per_column)
       : X_(view), cut_(view.n_rows, view.n_cols, view.n_entries(), per_column), bytes_per_entry_(bytes_per_entry) {}
 
+  AnyView view() const override { return X_; }
   std::size_t n_rows() const override { return X_.n_rows; }
   std::size_t n_cols() const override { return X_.n_cols; }
   std::size_t n_entries() const override { return X_.n_entries(); }
