@@ -66,19 +66,20 @@ BMRM_INLINE void four_by_eight(const double* a, const double* b, std::size_t n, 
   }
 }
 
-// H += A' B for n packed rows
+// H += A' B for n packed rows: some strips of B stay in the first-level cache while those of A go by.
 BMRM_INLINE void add_panel_body(const double* plain, const double* scaled, std::size_t n, std::size_t n_cols,
                                 double* __restrict H) {
-  constexpr std::size_t kStrip = kPanelRows * kPanelColumns;
+  constexpr std::size_t kStrip = kPanelRows * kPanelColumns, kKept = 4 * kPanelColumns;
   double sums[kHalf * kPanelColumns];
-  for (std::size_t first = 0; first < n_cols; first += kHalf)
-    for (std::size_t other = 0; other < first + kHalf && other < n_cols; other += kPanelColumns) {
-      const double* a = scaled + first / kPanelColumns * kStrip + first % kPanelColumns;
-      four_by_eight(a, plain + other / kPanelColumns * kStrip, n, sums);
-      for (std::size_t i = first; i < std::min(first + kHalf, n_cols); ++i)
-        for (std::size_t j = other; j < std::min(other + kPanelColumns, i + 1); ++j)
-          H[i * n_cols + j] += sums[(i - first) * kPanelColumns + (j - other)];
-    }
+  for (std::size_t kept = 0; kept < n_cols; kept += kKept)
+    for (std::size_t first = kept; first < n_cols; first += kHalf)
+      for (std::size_t other = kept; other < std::min(kept + kKept, first + kHalf); other += kPanelColumns) {
+        const double* a = scaled + first / kPanelColumns * kStrip + first % kPanelColumns;
+        four_by_eight(a, plain + other / kPanelColumns * kStrip, n, sums);
+        for (std::size_t i = first; i < std::min(first + kHalf, n_cols); ++i)
+          for (std::size_t j = other; j < std::min(other + kPanelColumns, i + 1); ++j)
+            H[i * n_cols + j] += sums[(i - first) * kPanelColumns + (j - other)];
+      }
 }
 
 BMRM_CLONES static inline void add_panel(const double* plain, const double* scaled, std::size_t n, std::size_t n_cols,
