@@ -17,6 +17,7 @@ from bmrm.solvers.lbfgs import LBFGS
 from bmrm.solvers.ls_bmrm import LsBMRM
 from bmrm.solvers.newton import Newton
 from bmrm.solvers.scipy import SciPy
+from bmrm.solvers.semismooth_newton import SemismoothNewton
 
 __all__ = [
     "BMRM",
@@ -27,6 +28,7 @@ __all__ = [
     "LsBMRM",
     "Newton",
     "SciPy",
+    "SemismoothNewton",
     "Solver",
     "Start",
     "Step",

@@ -156,7 +156,8 @@ void weighted_gram(const View& X, std::span<const std::int64_t> rows, const doub
       std::clamp<std::size_t>(work / (4 * size + (1 << 15)), 1, std::min<std::size_t>(32, affordable));
   scratch.resize((n_blocks - 1) * size);
   const auto own = [&](std::size_t k) { return k == 0 ? H : scratch.data() + (k - 1) * size; };
-  const std::size_t n_chunks = work / (n_blocks * kWorkPerTask) + 1;  // so that Ctrl-C is seen in between
+  // Ctrl-C is seen between chunks; they are whole panels, so that packing pays.
+  const std::size_t n_chunks = std::min(work / (n_blocks * kWorkPerTask), n / (n_blocks * tile::kPanelRows)) + 1;
   for (std::size_t chunk = 0; chunk < n_chunks; ++chunk)
     parallel_for(n_blocks, n_threads, [&](std::size_t k) {
       if (chunk == 0) std::fill(own(k), own(k) + size, 0.0);
