@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "bmrm/kernel/curvature.hpp"
 #include "bmrm/kernel/evaluate.hpp"
 #include "bmrm/kernel/product.hpp"
 
@@ -31,7 +32,10 @@ class Matrix {
   virtual bool fuses() const = 0;  // one pass for products and loss is the faster way here
   virtual void dot(const double* w, double* f, int n_threads) const = 0;
   virtual void tdot(const double* l, double* g, int n_threads) = 0;
-  virtual void dot_rows(std::span<const std::int64_t> rows, const double* w, double* f) const = 0;
+  virtual void dot_rows(std::span<const std::int64_t> rows, const double* w, double* f, int n_threads) const = 0;
+  // H = sum over rows[k] of c[k] x x', the lower triangle; g = sum over all rows of c[i] x_i^2, by columns.
+  virtual void gram(std::span<const std::int64_t> rows, const double* c, double* H, int n_threads) = 0;
+  virtual void squares(const double* c, double* g, int n_threads) = 0;
   virtual void row_norms(double* squared, int n_threads) const = 0;
   virtual LossSum evaluate(const AnyScalarLoss& loss, const double* w, const Shift& shift, const Rows& rows, double* f,
                            double* l, double* g, int n_threads) = 0;
@@ -61,11 +65,26 @@ class MatrixOf : public Matrix {
                [&](std::size_t k, double* own) { row_axpys(X_, cut_.begin(k), cut_.end(k), l + cut_.begin(k), own); });
   }
 
-  void dot_rows(std::span<const std::int64_t> rows, const double* w, double* f) const override {
-    for (std::size_t k = 0; k < rows.size(); ++k) {
-      const auto i = static_cast<std::size_t>(rows[k]);
-      row_dots(X_, i, i + 1, w, f + k);
-    }
+  void dot_rows(std::span<const std::int64_t> rows, const double* w, double* f, int n_threads) const override {
+    const std::size_t n = rows.size(), entries = X_.n_entries() / std::max<std::size_t>(1, X_.n_rows) * n;
+    const std::size_t n_tasks = std::clamp<std::size_t>(entries / kEntriesPerTask, 1, n ? n : 1);
+    parallel_for(n_tasks, threads_for(entries, n_threads), [&](std::size_t task) {
+      for (std::size_t k = n * task / n_tasks; k < n * (task + 1) / n_tasks; ++k) {
+        const auto i = static_cast<std::size_t>(rows[k]);
+        row_dots(X_, i, i + 1, w, f + k);
+      }
+    });
+  }
+
+  void gram(std::span<const std::int64_t> rows, const double* c, double* H, int n_threads) override {
+    std::lock_guard lock(mutex_);
+    weighted_gram(X_, rows, c, scratch_, H, n_threads);
+  }
+
+  void squares(const double* c, double* g, int n_threads) override {
+    std::lock_guard lock(mutex_);
+    sum_blocks(cut_, X_.n_cols, scratch_, g, threads_for(X_.n_entries(), n_threads),
+               [&](std::size_t k, double* own) { tile::squares(X_, cut_.begin(k), cut_.end(k), c, own); });
   }
 
   LossSum evaluate(const AnyScalarLoss& loss, const double* w, const Shift& shift, const Rows& rows, double* f,

@@ -15,9 +15,25 @@ from bmrm.solvers.bmrm import BMRM
 from bmrm.solvers.bmrm_line import BMRMLine
 from bmrm.solvers.lbfgs import LBFGS
 from bmrm.solvers.ls_bmrm import LsBMRM
+from bmrm.solvers.newton import Newton
 from bmrm.solvers.scipy import SciPy
+from bmrm.solvers.semismooth_newton import SemismoothNewton
 
-__all__ = ["BMRM", "LBFGS", "SOLVERS", "Auto", "BMRMLine", "LsBMRM", "SciPy", "Solver", "Start", "Step", "get"]
+__all__ = [
+    "BMRM",
+    "LBFGS",
+    "SOLVERS",
+    "Auto",
+    "BMRMLine",
+    "LsBMRM",
+    "Newton",
+    "SciPy",
+    "SemismoothNewton",
+    "Solver",
+    "Start",
+    "Step",
+    "get",
+]
 
 
 def get(name: str | Solver, **parameters: Any) -> Solver:
