@@ -91,7 +91,7 @@ def _by_slope(problem: Problem, along: Along, line: Line, guess: float) -> float
             break
         lower, upper = (here, upper) if here.falls else (lower, here)
         t = _next_trial(lower, upper, smooth)
-        if not lower.t < t:
+        if not lower.t < t < (np.inf if upper is None else upper.t):
             break
     if upper is None and problem.risk.floor == -np.inf:
         best = _down(at, lower)
