@@ -53,6 +53,7 @@ LOSSES: dict[str, Callable] = {
 REGULARIZERS: dict[str, Callable] = {
     "l2": lambda s, w: 0.5 * cp.sum(cp.multiply(s, cp.square(w))),
     "l1": lambda s, w: cp.sum(cp.multiply(s, cp.abs(w))),
+    "zero": lambda s, w: cp.Constant(0.0),
 }
 
 

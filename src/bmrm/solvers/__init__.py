@@ -18,6 +18,7 @@ from bmrm.solvers.ls_bmrm import LsBMRM
 from bmrm.solvers.newton import Newton
 from bmrm.solvers.scipy import SciPy
 from bmrm.solvers.semismooth_newton import SemismoothNewton
+from bmrm.solvers.subgradient_bfgs import SubgradientBFGS, SubgradientLBFGS
 
 __all__ = [
     "BMRM",
@@ -32,6 +33,8 @@ __all__ = [
     "Solver",
     "Start",
     "Step",
+    "SubgradientBFGS",
+    "SubgradientLBFGS",
     "get",
 ]
 
