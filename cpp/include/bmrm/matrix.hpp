@@ -3,13 +3,16 @@
 
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "bmrm/kernel/coordinate.hpp"
 #include "bmrm/kernel/evaluate.hpp"
 #include "bmrm/kernel/product.hpp"
+#include "bmrm/kernel/selected_gram.hpp"
 
 namespace bmrm {
 
@@ -32,6 +35,10 @@ class Matrix {
   virtual LossSum evaluate(const AnyScalarLoss& loss, const double* w, const Shift& shift, const Rows& rows, double* f,
                            double* l, double* g, int n_threads) = 0;
   virtual std::optional<Position> first_nonfinite(int n_threads) const = 0;
+  virtual void selected_gram(std::span<const std::int64_t> columns, const double* D, double* H,
+                             int n_threads) const = 0;
+  virtual void column_sizes(const double* weight, double* squares, std::int64_t* counts) const = 0;
+  virtual std::unique_ptr<Columns> columns() const = 0;
 };
 
 template <class View>
@@ -75,6 +82,16 @@ class MatrixOf : public Matrix {
     const LossSum sum = evaluate_loss(loss, {f, X_.n_rows}, rows, {l, X_.n_rows}, n_threads);
     tdot(l, g, n_threads);
     return sum;
+  }
+
+  void selected_gram(std::span<const std::int64_t> columns, const double* D, double* H, int n_threads) const override {
+    bmrm::selected_gram(X_, columns, D, H, n_threads);
+  }
+  void column_sizes(const double* weight, double* squares, std::int64_t* counts) const override {
+    bmrm::column_sizes(X_, weight, squares, counts);
+  }
+  std::unique_ptr<Columns> columns() const override {
+    return std::make_unique<ColumnsOf<decltype(by_columns(X_))>>(by_columns(X_));
   }
 
  protected:
