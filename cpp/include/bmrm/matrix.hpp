@@ -3,15 +3,18 @@
 
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <variant>
 #include <vector>
 
+#include "bmrm/kernel/coordinate.hpp"
 #include "bmrm/kernel/curvature.hpp"
 #include "bmrm/kernel/evaluate.hpp"
 #include "bmrm/kernel/product.hpp"
+#include "bmrm/kernel/selected_gram.hpp"
 
 namespace bmrm {
 
@@ -41,6 +44,10 @@ class Matrix {
                            double* l, double* g, int n_threads) = 0;
   virtual std::optional<Position> first_nonfinite(int n_threads) const = 0;
   virtual AnyView view() const = 0;  // for methods that take rows one at a time
+  virtual void selected_gram(std::span<const std::int64_t> columns, const double* D, double* H,
+                             int n_threads) const = 0;
+  virtual void column_sizes(const double* weight, double* squares, std::int64_t* counts) const = 0;
+  virtual std::unique_ptr<Columns> columns() const = 0;
 };
 
 template <class View>
@@ -100,6 +107,16 @@ class MatrixOf : public Matrix {
     const LossSum sum = evaluate_loss(loss, {f, X_.n_rows}, rows, {l, X_.n_rows}, n_threads);
     tdot(l, g, n_threads);
     return sum;
+  }
+
+  void selected_gram(std::span<const std::int64_t> columns, const double* D, double* H, int n_threads) const override {
+    bmrm::selected_gram(X_, columns, D, H, n_threads);
+  }
+  void column_sizes(const double* weight, double* squares, std::int64_t* counts) const override {
+    bmrm::column_sizes(X_, weight, squares, counts);
+  }
+  std::unique_ptr<Columns> columns() const override {
+    return std::make_unique<ColumnsOf<decltype(by_columns(X_))>>(by_columns(X_));
   }
 
  protected:

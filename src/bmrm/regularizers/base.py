@@ -188,6 +188,11 @@ class Separable(Regularizer):
         """The upper bounds."""
         return np.inf if self.bounds is None else np.asarray(self.bounds[1])
 
+    @property
+    def parts(self) -> tuple[Array, Array]:
+        """Weights u and v of a regularizer sum_j u_j |w_j| + v_j w_j^2 / 2, where it is one (trait ELASTIC)."""
+        raise NotImplementedError(f"regularizer '{self.name}' is more than absolute values and squares")
+
     def clip(self, w: Array) -> Array:
         """Return the nearest vector within the bounds."""
         return w if self.bounds is None else np.clip(w, self.lower, self.upper)

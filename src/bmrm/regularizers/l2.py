@@ -35,7 +35,12 @@ class L2(Separable, name="l2"):
     S08 corollary 3, T07 eq. 12.
     """
 
-    traits = frozenset({Trait.SMOOTH_REGULARIZER, Trait.QUADRATIC, Trait.STRONGLY_CONVEX})
+    traits = frozenset({Trait.ELASTIC, Trait.SMOOTH_REGULARIZER, Trait.QUADRATIC, Trait.STRONGLY_CONVEX})
+
+    @property
+    def parts(self) -> tuple[Array, Array]:
+        """Weights of the absolute values and of the halved squares."""
+        return np.zeros_like(self.s), self.s
 
     def value(self, w: Array) -> float:
         """Return Omega(w); +inf outside the bounds."""

@@ -13,6 +13,7 @@ from bmrm.solvers.auto import Auto
 from bmrm.solvers.base import SOLVERS, Solver, Start, Step
 from bmrm.solvers.bmrm import BMRM
 from bmrm.solvers.bmrm_line import BMRMLine
+from bmrm.solvers.coordinate import Coordinate
 from bmrm.solvers.lbfgs import LBFGS
 from bmrm.solvers.ls_bmrm import LsBMRM
 from bmrm.solvers.newton import Newton
@@ -26,6 +27,7 @@ __all__ = [
     "SOLVERS",
     "Auto",
     "BMRMLine",
+    "Coordinate",
     "LsBMRM",
     "Newton",
     "SciPy",
