@@ -3,14 +3,18 @@
 
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
+#include <variant>
 #include <vector>
 
+#include "bmrm/kernel/coordinate.hpp"
 #include "bmrm/kernel/curvature.hpp"
 #include "bmrm/kernel/evaluate.hpp"
 #include "bmrm/kernel/product.hpp"
+#include "bmrm/kernel/selected_gram.hpp"
 
 namespace bmrm {
 
@@ -18,6 +22,9 @@ struct Position {
   std::int64_t row;
   std::int64_t column;
 };
+
+using AnyView = std::variant<Csr<float, std::int32_t>, Csr<float, std::int64_t>, Csr<double, std::int32_t>,
+                             Csr<double, std::int64_t>, Dense<float>, Dense<double>>;
 
 class Matrix {
  public:
@@ -36,6 +43,11 @@ class Matrix {
   virtual LossSum evaluate(const AnyScalarLoss& loss, const double* w, const Shift& shift, const Rows& rows, double* f,
                            double* l, double* g, int n_threads) = 0;
   virtual std::optional<Position> first_nonfinite(int n_threads) const = 0;
+  virtual AnyView view() const = 0;  // for methods that take rows one at a time
+  virtual void selected_gram(std::span<const std::int64_t> columns, const double* D, double* H,
+                             int n_threads) const = 0;
+  virtual void column_sizes(const double* weight, double* squares, std::int64_t* counts) const = 0;
+  virtual std::unique_ptr<Columns> columns() const = 0;
 };
 
 template <class View>
@@ -44,6 +56,7 @@ class MatrixOf : public Matrix {
   MatrixOf(View view, std::size_t bytes_per_entry, std::size_t per_column)
       : X_(view), cut_(view.n_rows, view.n_cols, view.n_entries(), per_column), bytes_per_entry_(bytes_per_entry) {}
 
+  AnyView view() const override { return X_; }
   std::size_t n_rows() const override { return X_.n_rows; }
   std::size_t n_cols() const override { return X_.n_cols; }
   std::size_t n_entries() const override { return X_.n_entries(); }
@@ -94,6 +107,16 @@ class MatrixOf : public Matrix {
     const LossSum sum = evaluate_loss(loss, {f, X_.n_rows}, rows, {l, X_.n_rows}, n_threads);
     tdot(l, g, n_threads);
     return sum;
+  }
+
+  void selected_gram(std::span<const std::int64_t> columns, const double* D, double* H, int n_threads) const override {
+    bmrm::selected_gram(X_, columns, D, H, n_threads);
+  }
+  void column_sizes(const double* weight, double* squares, std::int64_t* counts) const override {
+    bmrm::column_sizes(X_, weight, squares, counts);
+  }
+  std::unique_ptr<Columns> columns() const override {
+    return std::make_unique<ColumnsOf<decltype(by_columns(X_))>>(by_columns(X_));
   }
 
  protected:

@@ -16,6 +16,7 @@ from bmrm.bundle.box import FreeBox
 from bmrm.bundle.master import MasterSolution, lower_bound, on_simplex
 from bmrm.bundle.planes import Array, Bundle
 from bmrm.regularizers.l1 import L1
+from bmrm.regularizers.zero import Zero
 
 _CELLS_WORTH_A_THREAD = 200_000
 
@@ -23,7 +24,7 @@ _CELLS_WORTH_A_THREAD = 200_000
 class L1Master:
     """Keeps the linear program and its basis while planes come and go."""
 
-    def __init__(self, regularizer: L1) -> None:
+    def __init__(self, regularizer: L1 | Zero) -> None:
         self.regularizer = regularizer
         self.free = regularizer.free
         self._box = FreeBox(regularizer)
@@ -76,7 +77,40 @@ class L1Master:
         self._norms = np.append(self._norms, self.regularizer.reach(a, 1.0))
 
 
-def _empty_program(regularizer: L1, d: int) -> Any:
+class ZeroMaster(L1Master):
+    """The same without a penalty: w is kept in a cube, widened when the solution meets its side.
+
+    The cube only says where to look next; the bound holds everywhere.
+    """
+
+    def __init__(self, regularizer: Zero) -> None:
+        super().__init__(regularizer)
+        lower, upper = (np.broadcast_to(side, regularizer.s.shape) for side in (regularizer.lower, regularizer.upper))
+        self.free = np.flatnonzero(~np.isfinite(lower) | ~np.isfinite(upper))  # between two bounds the dual is finite
+        self._box = FreeBox(regularizer, self.free)
+        ends = np.concatenate([lower, upper])
+        self._side = max(10.0, 2.0 * float(np.abs(ends[np.isfinite(ends)]).max(initial=0.0)))
+
+    def solve(self, bundle: Bundle, lam: float, upper: float) -> MasterSolution:
+        """Solve inside the cube; widen it for the next time where that was too narrow."""
+        program, d = self._follow(bundle), bundle.dim
+        least, most = _intervals(self.regularizer, d)
+        columns = np.arange(1, 1 + 2 * d, dtype=np.int32)
+        program.changeColsBounds(2 * d, columns, least, np.minimum(most, self._side))
+        solution = super().solve(bundle, lam, upper)
+        if np.abs(solution.w).max(initial=0.0) > 0.9 * self._side:
+            self._side = min(10.0 * self._side, 1e15)
+        return solution
+
+
+def _intervals(regularizer: L1 | Zero, d: int) -> tuple[Array, Array]:
+    """Return the ends of the intervals of u and v, w = u - v, within the bounds on w."""
+    lower, upper = np.broadcast_to(regularizer.lower, d), np.broadcast_to(regularizer.upper, d)
+    least = np.concatenate([np.maximum(lower, 0.0), np.maximum(-upper, 0.0)])
+    return least, np.concatenate([np.maximum(upper, 0.0), np.maximum(-lower, 0.0)])
+
+
+def _empty_program(regularizer: L1 | Zero, d: int) -> Any:
     import highspy
 
     program: Any = highspy.Highs()  # type: ignore[no-untyped-call]
@@ -85,11 +119,9 @@ def _empty_program(regularizer: L1, d: int) -> Any:
     for tolerance in ("primal_feasibility_tolerance", "dual_feasibility_tolerance"):
         program.setOptionValue(tolerance, 1e-10)
     cost = np.concatenate([[1.0], np.tile(np.broadcast_to(regularizer.s, d), 2)])
-    lower, upper = np.broadcast_to(regularizer.lower, d), np.broadcast_to(regularizer.upper, d)
-    least = np.concatenate([[-np.inf], np.maximum(lower, 0.0), np.maximum(-upper, 0.0)])
-    most = np.concatenate([[np.inf], np.maximum(upper, 0.0), np.maximum(-lower, 0.0)])
+    least, most = _intervals(regularizer, d)
     none = np.empty(0, np.int32)
-    program.addCols(1 + 2 * d, cost, least, most, 0, none, none, np.empty(0))
+    program.addCols(1 + 2 * d, cost, np.r_[-np.inf, least], np.r_[np.inf, most], 0, none, none, np.empty(0))
     return program
 
 

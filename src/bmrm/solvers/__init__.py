@@ -13,11 +13,13 @@ from bmrm.solvers.auto import Auto
 from bmrm.solvers.base import SOLVERS, Solver, Start, Step
 from bmrm.solvers.bmrm import BMRM
 from bmrm.solvers.bmrm_line import BMRMLine
+from bmrm.solvers.coordinate import Coordinate
 from bmrm.solvers.lbfgs import LBFGS
 from bmrm.solvers.ls_bmrm import LsBMRM
 from bmrm.solvers.newton import Newton
 from bmrm.solvers.scipy import SciPy
 from bmrm.solvers.semismooth_newton import SemismoothNewton
+from bmrm.solvers.subgradient_bfgs import SubgradientBFGS, SubgradientLBFGS
 
 __all__ = [
     "BMRM",
@@ -25,6 +27,7 @@ __all__ = [
     "SOLVERS",
     "Auto",
     "BMRMLine",
+    "Coordinate",
     "LsBMRM",
     "Newton",
     "SciPy",
@@ -32,6 +35,8 @@ __all__ = [
     "Solver",
     "Start",
     "Step",
+    "SubgradientBFGS",
+    "SubgradientLBFGS",
     "get",
 ]
 

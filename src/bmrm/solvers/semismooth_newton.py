@@ -16,7 +16,7 @@ from bmrm.regularizers.base import Separable
 from bmrm.risks.base import Array
 from bmrm.risks.curvature import RowCurvature
 from bmrm.risks.envelope import Envelope, Smoothed, plane
-from bmrm.risks.linear import LinearLine, LinearPoint, LinearRisk
+from bmrm.risks.linear import LinearLine, LinearRisk
 from bmrm.solvers.base import Solver, Start, Step, solve_master
 from bmrm.solvers.newton_system import MOST_COLUMNS, NewtonSystem
 
