@@ -17,7 +17,8 @@ from bmrm.risks.base import Array
 from bmrm.risks.curvature import RowCurvature
 from bmrm.risks.envelope import Envelope, Smoothed, plane
 from bmrm.risks.linear import LinearLine, LinearRisk
-from bmrm.solvers.base import Solver, Start, Step, solve_master
+from bmrm.solvers.base import Solver, Start, Step
+from bmrm.solvers.bounds import bound_of
 from bmrm.solvers.newton_system import MOST_COLUMNS, NewtonSystem
 
 _REFRESH = 20
@@ -137,7 +138,8 @@ class _Run:
     def step(self) -> Step:
         """Add the plane and return what is known."""
         self.bundle.add_plane(self.a, self.b)
-        self.lower = max(self.lower, self._bound())
+        lower = bound_of(self.problem, self.master, self.bundle, self.upper, self.best)
+        self.lower = max(self.lower, lower)
         memory = {
             "w": self.point.w,
             "scores": self.point.remembered,
@@ -150,18 +152,6 @@ class _Run:
             "solved": self.solved,
         }
         return Step(self.best, self.upper, self.lower, self.bundle, memory)
-
-    def _bound(self) -> float:
-        """Return the bound of the planes. With free coordinates the master is made anew: a resumed run has none."""
-        if not self.free.size:
-            return solve_master(self.problem, self.master, self.bundle, self.upper, self.best).lower
-        master, lower = master_for(self.problem.regularizer), -np.inf
-        for reach in 10.0 ** np.arange(1, 16):  # the master widens its intervals by 10 where they are too narrow
-            solution = solve_master(self.problem, master, self.bundle, self.upper, self.best)
-            lower = max(lower, solution.lower)
-            if np.abs(solution.w[self.free]).max() <= 0.9 * reach:
-                break
-        return lower
 
     def advance(self) -> None:
         """Take a multiplier step if the inner problem is solved, then a Newton step."""
