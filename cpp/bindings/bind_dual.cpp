@@ -27,6 +27,14 @@ void steps(const Matrix& X, OptionalIn weight, double scale, OptionalIn inverse,
   std::visit([&](const auto& view_of_X) { dual_steps(view_of_X, rows, D, lam, intercept, view(q)); }, X.view());
 }
 
+void start(const AnyScalarLoss& loss, In<double> v, In<double> y, double q, Out<double> s, Out<double> b) {
+  require_size(y.size(), v.size(), "y");
+  require_size(s.size(), v.size(), "s");
+  require_size(b.size(), v.size(), "b");
+  nb::gil_scoped_release unlocked;
+  std::visit([&](const auto& one) { dual_start(one, view(v), view(y), q, DualPoint{{}, view(s), view(b)}); }, loss);
+}
+
 std::tuple<double, double, double, std::size_t, std::size_t, std::size_t> epoch(
     const Matrix& X, const AnyScalarLoss& loss, In<double> y, OptionalIn weight, double scale, OptionalIn offset,
     In<double> q, OptionalIn inverse, double lam, bool intercept, Out<double> w, Out<double> s, Out<double> b,
@@ -72,6 +80,8 @@ std::tuple<double, double, double, double, std::size_t> check(const AnyScalarLos
 void bind_dual(nb::module_& m) {
   m.def("dual_steps", &steps, "X"_a, "weight"_a.none(), "scale"_a, "inverse"_a.none(), "lam"_a, "intercept"_a, "q"_a,
         "q[i] = weight[i] <x_i, inverse x_i> / lam, the constant included.");
+  m.def("dual_start", &start, "loss"_a, "v"_a, "y"_a, "q"_a, "s"_a, "b"_a,
+        "s[i] and b[i] of the plane that touches l at the proximal point of v[i].");
   m.def("dual_epoch", &epoch, "X"_a, "loss"_a, "y"_a, "weight"_a.none(), "scale"_a, "offset"_a.none(), "q"_a,
         "inverse"_a.none(), "lam"_a, "intercept"_a, "w"_a, "s"_a, "b"_a, "active"_a, "key"_a, "reach"_a,
         "One visit to each active row in random order; changes w, s, b and the order of active.\n\n"

@@ -13,11 +13,12 @@ from bmrm.solvers.auto import Auto
 from bmrm.solvers.base import SOLVERS, Solver, Start, Step
 from bmrm.solvers.bmrm import BMRM
 from bmrm.solvers.bmrm_line import BMRMLine
+from bmrm.solvers.dual_coordinate import DualCoordinate
 from bmrm.solvers.lbfgs import LBFGS
 from bmrm.solvers.ls_bmrm import LsBMRM
 from bmrm.solvers.scipy import SciPy
 
-__all__ = ["BMRM", "LBFGS", "SOLVERS", "Auto", "BMRMLine", "LsBMRM", "SciPy", "Solver", "Start", "Step", "get"]
+__all__ = ["BMRM", "LBFGS", "SOLVERS", "Auto", "BMRMLine", "DualCoordinate", "LsBMRM", "SciPy", "Solver", "Start", "Step", "get"]
 
 
 def get(name: str | Solver, **parameters: Any) -> Solver:

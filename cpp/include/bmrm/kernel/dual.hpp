@@ -132,6 +132,16 @@ void dual_steps(const View& X, const Rows& rows, std::span<const double> inverse
   for (std::size_t i = 0; i < X.n_rows; ++i) q[i] = rows.at(i) * (row_norm(X, i, inverse) + constant) / lam;
 }
 
+// The slopes and offsets of the proximal points of v.
+template <class L>
+void dual_start(const L& loss, std::span<const double> v, std::span<const double> y, double q, const DualPoint& point) {
+  for (std::size_t i = 0; i < v.size(); ++i) {
+    const ProxPoint p = prox(loss, v[i], y[i], q);
+    point.s[i] = p.slope;
+    point.b[i] = loss(p.z, y[i]).value - p.slope * p.z;
+  }
+}
+
 struct DualCheck {
   double value = 0.0;        // sum p l(f)
   double gap = 0.0;          // sum p (l(f) - s f - b)
