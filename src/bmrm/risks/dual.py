@@ -25,8 +25,8 @@ class DualPoint:
     s, b : array
     active : array of int
         A permutation of the rows; the first ``n_active`` are visited, the others are settled.
-    error : float
-        A bound of the rounding error in w, in the norm of S.
+    length, error : float
+        Bounds of w and of the rounding error in it, in the norm of S.
     """
 
     w: Array
@@ -34,6 +34,7 @@ class DualPoint:
     b: Array
     active: npt.NDArray[np.int64]
     n_active: int
+    length: float = 0.0
     error: float = 0.0
 
 
@@ -44,7 +45,7 @@ class Epoch:
     estimate: float
     movement: float
     changed: int
-    work: float  # in products with the whole data
+    entries: int
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,13 @@ class DualRows:
         design = risk.design
         self._q = np.empty(design.n_rows)
         _core.dual_steps(design.matrix, *self._rows, self._inverse, lam, design.intercept, self._q)
-        risk.products += 1
+        self._problem = (
+            design.matrix, risk.kernel, risk.targets, *self._rows, risk.offset, self._q, self._inverse, lam,
+            design.intercept,
+        )  # fmt: skip
+        self.n_entries = design.matrix.n_entries
+        self._work = 0.0
+        self._count(1.0)
 
     def flat(self) -> DualPoint:
         """Return the point with the slopes next to 0, and w next to 0."""
@@ -108,7 +115,8 @@ class DualRows:
         slopes = self.risk.full_weight * point.s
         a = self.risk.pull_back(slopes, float(np.sum(slopes)))
         point.w[:] = center - a / (self.lam * self.weights)
-        point.error = 4.0 * _EPS * (self.norm(point.w) + self.norm(center))
+        point.length = self.norm(point.w)
+        point.error = 4.0 * _EPS * (point.length + self.norm(center))
         return a
 
     def norm(self, w: Array) -> float:
@@ -117,24 +125,25 @@ class DualRows:
 
     def epoch(self, point: DualPoint, key: int, reach: float) -> Epoch:
         """Visit each active row once, in an order drawn from the key: about two products with those rows."""
-        risk, design = self.risk, self.risk.design
-        before = self.norm(point.w)
         estimate, movement, way, changed, n_active, entries = _core.dual_epoch(
-            design.matrix, risk.kernel, risk.targets, *self._rows, risk.offset, self._q, self._inverse, self.lam,
-            design.intercept, point.w, point.s, point.b, point.active[: point.n_active], key, reach,
-        )  # fmt: skip
+            *self._problem, point.w, point.s, point.b, point.active[: point.n_active], key, reach
+        )
         point.n_active = n_active
-        # Each change rounds w anew, by eps times its length at the time.
-        point.error += 2.0 * _EPS * changed * (before + way)
-        work = 2.0 * entries / max(design.matrix.n_entries, 1)
-        risk.products += int(np.ceil(work))
-        return Epoch(estimate, movement, changed, work)
+        point.length += way
+        point.error += 2.0 * _EPS * changed * point.length  # each change rounds w anew
+        self._count(2.0 * entries / max(self.n_entries, 1))
+        return Epoch(estimate, movement, changed, entries)
 
     def check(self, point: DualPoint, reach: float) -> Check:
         """Look at all rows with their true scores, and sort the settled ones out: one product."""
         risk = self.risk
         value, gap, offset, size, n_active = _core.dual_check(
-            risk.kernel, risk.scores(point.w), risk.targets, *self._rows, point.s, point.b, reach, point.active
-        )
-        point.n_active = n_active
+            risk.kernel, risk.scores(point.w), risk.targets, *self._rows, risk.offset, point.s, point.b, reach, point.active
+        )  # fmt: skip
+        point.n_active, point.length = n_active, self.norm(point.w)
         return Check(value, gap, offset, 4.0 * _EPS * size)
+
+    def _count(self, products: float) -> None:
+        """Count products with parts of the data; their sum is rounded up."""
+        before, self._work = np.ceil(self._work), self._work + products
+        self.risk.products += int(np.ceil(self._work) - before)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bmrm._traits import Trait
-from bmrm.bundle.master import Master, master_for
+from bmrm.bundle.master import master_for
 from bmrm.bundle.planes import Bundle
 from bmrm.problem import Problem
 from bmrm.regularizers.base import Separable
@@ -16,6 +16,9 @@ from bmrm.risks.base import Array
 from bmrm.risks.dual import DualPoint, DualRows
 from bmrm.risks.linear import LinearRisk
 from bmrm.solvers.base import Solver, Start, Step, solve_master
+
+
+_FEWEST = 4  # epochs whose w are worth a mean
 
 
 @dataclass
@@ -32,6 +35,14 @@ class _State:
     epochs: int = 0
     seed: int = 0
     done: bool = False
+    total: Array | float = 0.0  # of the w since the last check, and their number
+    count: int = 0
+
+
+    def offer(self, w: Array, objective: float) -> None:
+        """Keep w if it is the best so far."""
+        if objective < self.upper:
+            self.best, self.upper = w.copy(), objective
 
 
 @dataclass(frozen=True)
@@ -57,8 +68,8 @@ class DualCoordinate(Solver, name="dual_coordinate"):
     ----------
     fraction : float
         By how much the estimated gap must have fallen since the last check of all rows.
-    epochs : float
-        Passes over the data after which rows are checked in any case.
+    passes : float
+        Passes over the data after which all rows are checked in any case.
 
     Examples
     --------
@@ -73,7 +84,7 @@ class DualCoordinate(Solver, name="dual_coordinate"):
     """
 
     fraction: float = 0.25
-    epochs: float = 20.0
+    passes: float = 8.0
 
     needs = frozenset({Trait.ROWS, Trait.QUADRATIC})
     refuses = frozenset({Trait.BOUNDS})
@@ -90,7 +101,7 @@ class DualCoordinate(Solver, name="dual_coordinate"):
 
     def _descend(self, rows: DualRows, state: _State) -> float:
         """Run epochs until the estimated gap has fallen; return it."""
-        work = 0.0
+        work = unsampled = 0
         while True:
             state.epochs += 1
             key = int(np.random.SeedSequence((state.seed, state.epochs)).generate_state(1, np.uint64)[0])
@@ -98,8 +109,11 @@ class DualCoordinate(Solver, name="dual_coordinate"):
             epoch = rows.epoch(state.point, key, state.reach)
             state.reach = epoch.movement
             state.done = everything and not epoch.changed
-            work += 0.5 * epoch.work
-            if not epoch.changed or epoch.estimate <= self.fraction * state.gap or work >= self.epochs:
+            work, unsampled = work + epoch.entries, unsampled + epoch.entries
+            if unsampled >= state.point.w.size:  # adding up must not cost more than the epochs do
+                state.total, state.count, unsampled = state.total + state.point.w, state.count + 1, 0
+            fallen = epoch.estimate <= self.fraction * state.gap
+            if fallen or not epoch.changed or work >= self.passes * rows.n_entries:
                 return epoch.estimate
 
 
@@ -109,27 +123,27 @@ class _Bound:
     def __init__(self, problem: Problem, rows: DualRows, bundle: Bundle | None) -> None:
         self.problem, self.rows = problem, rows
         self.free = Trait.FREE_COORDINATES in problem.traits
-        self.bundle, self.master = bundle, None
+        self.bundle = bundle
         if self.free:
             risk = problem.risk
             self.bundle = bundle or Bundle(risk.dim, risk.floor, 30, n_threads=risk.n_threads)
-            self.master: Master | None = master_for(problem.regularizer)
 
     def __call__(self, point: DualPoint, offset: float, rounding: float, a: Array | None, upper: float) -> float:
         rows, lam = self.rows, self.problem.lam
         if not self.free:
-            length = rows.norm(point.w) + point.error
+            length = point.length + point.error
             return offset - rounding - 0.5 * lam * length * length * (1.0 + 1e-15 * point.w.size)
-        assert self.bundle is not None and self.master is not None and a is not None
+        assert self.bundle is not None and a is not None
         self.bundle.add_plane(a, offset - rounding)
-        return solve_master(self.problem, self.master, self.bundle, upper, point.w).lower
+        master = master_for(self.problem.regularizer)  # a new one each time: resumed runs are the same
+        return solve_master(self.problem, master, self.bundle, upper, point.w).lower
 
 
 def _dual_rows(problem: Problem) -> DualRows:
     risk, regularizer = problem.risk, problem.regularizer
     assert isinstance(risk, LinearRisk) and isinstance(regularizer, Separable)
     s = np.broadcast_to(regularizer.s, (risk.dim,))
-    return DualRows(risk, np.where(s > 0.0, s, 1.0), problem.lam)
+    return DualRows(risk, np.where(s > 0.0, s, min(1.0, 0.01 / problem.lam)), problem.lam)
 
 
 def _begin(problem: Problem, rows: DualRows, start: Start) -> _State:
@@ -153,12 +167,15 @@ def _verify(problem: Problem, rows: DualRows, bound: _Bound, state: _State, esti
     """Compute J(w) and the bound with true scores; compute w anew where its rounding errors begin to matter."""
     point, lam = state.point, problem.lam
     a = None
-    if bound.free or lam * point.error * rows.norm(point.w) > 0.01 * estimate:
+    if bound.free or lam * point.error * point.length > 0.01 * estimate:
         a = rows.renew(point, state.center)
     check = rows.check(point, state.reach)
     objective = lam * problem.regularizer.value(point.w) + check.value
-    if objective < state.upper:
-        state.best, state.upper = point.w.copy(), objective
+    state.offer(point.w, objective)
+    if state.count >= _FEWEST:
+        mean = state.total / state.count
+        state.offer(mean, problem.objective(mean))
+    state.total, state.count = 0.0, 0
     state.lower = max(state.lower, bound(point, check.offset, check.rounding, a, state.upper))
     state.gap = check.gap
     if bound.free:
