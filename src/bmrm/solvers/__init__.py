@@ -14,6 +14,7 @@ from bmrm.solvers.base import SOLVERS, Solver, Start, Step
 from bmrm.solvers.bmrm import BMRM
 from bmrm.solvers.bmrm_line import BMRMLine
 from bmrm.solvers.coordinate import Coordinate
+from bmrm.solvers.dual_coordinate import DualCoordinate
 from bmrm.solvers.interior_point import InteriorPoint
 from bmrm.solvers.lbfgs import LBFGS
 from bmrm.solvers.ls_bmrm import LsBMRM
@@ -29,6 +30,7 @@ __all__ = [
     "Auto",
     "BMRMLine",
     "Coordinate",
+    "DualCoordinate",
     "InteriorPoint",
     "LsBMRM",
     "Newton",
