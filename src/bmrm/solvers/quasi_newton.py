@@ -164,8 +164,9 @@ def quasi_newton_steps(problem: Problem, start: Start, metric: Metric, rules: Ru
             fallen = upper - objective(problem, moved)
             point, upper = moved, upper - fallen
         lower = _bound(problem, master, bundle, upper, point, fallen, rules)
+        risen = lower > state.lower
         state.lower = max(state.lower, lower)
-        if not _look_around(state, fallen, upper - state.lower):
+        if not (_look_around(state, fallen, upper - state.lower) or risen):
             yield Step(point.w, upper, state.lower, bundle)
             return
         yield Step(point.w, upper, state.lower, bundle, (state, point.remembered))
@@ -222,7 +223,7 @@ def _bound(
 ) -> float:
     """Return the master's bound, with one more plane toward its minimizer where the steps add too little to it."""
     solution = solve_master(problem, master, bundle, upper, point.w)
-    if problem.traits >= SMOOTH or fallen >= rules.cut * (upper - solution.lower):
+    if fallen >= rules.cut * (upper - solution.lower):
         return solution.lower
     share, line = 0.1, point.toward(solution.w)
     cut = line.at(share)
