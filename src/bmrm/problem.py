@@ -10,6 +10,7 @@ from bmrm._traits import Trait
 from bmrm.regularizers import Regularizer, Zero
 from bmrm.regularizers import get as get_regularizer
 from bmrm.risks.base import Array, Risk, as_risk
+from bmrm.risks.scaled import ScaledRisk
 
 
 class Problem:
@@ -64,6 +65,11 @@ class Problem:
     def with_lam(self, lam: float) -> Problem:
         """Return the same problem with another lam; risk and planes are shared."""
         return Problem(self.risk, self.regularizer, lam)
+
+    def rescaled(self, c: Array) -> Problem | None:
+        """Return the problem in v, w = c v, which has the same minimum; None if the regularizer has no such form."""
+        regularizer = self.regularizer.rescaled(c)
+        return None if regularizer is None else Problem(ScaledRisk(self.risk, c), regularizer, self.lam)
 
     def __repr__(self) -> str:
         return f"Problem({type(self.risk).__name__}, {self.regularizer.name}, lam={self.lam:g})"

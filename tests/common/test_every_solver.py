@@ -23,7 +23,7 @@ from bmrm.losses import (
     Quantile,
 )
 from bmrm.problem import missing
-from bmrm.regularizers import L1, L2
+from bmrm.regularizers import L1, L2, ElasticNet
 from bmrm.solvers import BMRM, LBFGS, SciPy
 from bmrm.testing import check_solver
 
@@ -68,7 +68,7 @@ def shaped(loss, kind, shape):
 
 @every_solver
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("kind", [L2, L1])
+@pytest.mark.parametrize("kind", [L2, L1, ElasticNet])
 @pytest.mark.parametrize("loss", SHAPED, ids=repr)
 def test_shapes_of_regularizers(loss, kind, shape, solver):
     found = shaped(loss, kind, shape)

@@ -39,7 +39,7 @@ CATALOGUE = {
         "poisson",
         "piecewise_quadratic",
     ],
-    "regularizers": ["l2", "l1", "zero"],
+    "regularizers": ["l2", "l1", "elastic_net", "zero"],
     "solvers": ["bmrm", "bmrm_line", "ls_bmrm", "lbfgs", "scipy", "auto"],
 }
 REGISTRIES = {"losses": LOSSES, "regularizers": REGULARIZERS, "solvers": SOLVERS}

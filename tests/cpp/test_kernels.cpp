@@ -116,7 +116,7 @@ void check_matrix(const Owned& owned, Matrix& X) {
   std::vector<std::int64_t> picked;
   for (std::size_t i = 0; i < m; i += 3) picked.push_back(static_cast<std::int64_t>(i));
   std::vector<double> some(picked.size()), all(m);
-  X.dot_rows(picked, w.data(), some.data());
+  X.dot_rows(picked, w.data(), some.data(), 1);
   X.dot(w.data(), all.data(), 1);
   for (std::size_t k = 0; k < picked.size(); ++k) assert(some[k] == all[static_cast<std::size_t>(picked[k])]);
   check_evaluate(X, w, 1);

@@ -7,7 +7,7 @@ import pytest
 from reference.models import master_optimum
 
 from bmrm.bundle import Bundle, master_for
-from bmrm.regularizers import L1, L2
+from bmrm.regularizers import L1, L2, ElasticNet
 
 DIM = 5
 SHAPES = {
@@ -28,7 +28,7 @@ SHAPES = {
     },
 }
 every_shape = pytest.mark.parametrize("shape", SHAPES)
-every_kind = pytest.mark.parametrize("kind", [L2, L1])
+every_kind = pytest.mark.parametrize("kind", [L2, L1, ElasticNet])
 
 
 def planes(rng, count, size=1.0):

@@ -61,6 +61,7 @@ class Bundle:
         self.ids: npt.NDArray[np.int64] = np.empty(0, np.int64)
         self.idle: npt.NDArray[np.int64] = np.empty(0, np.int64)
         self.multipliers: Array = np.empty(0)
+        self.units: Array | float = 1.0  # the planes are those of R(units v), as functions of v
         self.braced: set[int] = set()  # free coordinates for which planes from both sides were sought
         self.removals = 0  # how often planes were taken away: tells masters whether to look for gaps
         self._next_id = 0
@@ -91,10 +92,15 @@ class Bundle:
             self._append(a, b, 0.0 if len(self) else 1.0)
 
     def copy(self) -> Bundle:
-        """Return a bundle with the same planes that can be changed by itself."""
+        """Return a bundle with the same planes of R itself, that can be changed by itself."""
+        return self.rescaled(1.0 / self.units)
+
+    def rescaled(self, c: Array | float) -> Bundle:
+        """Return the planes in v, where w = c v."""
         other = Bundle(self.dim, -np.inf, self.max_cuts, self.max_idle, self.n_threads)
         other.floor, other.removals, other._next_id = self.floor, self.removals, self._next_id
-        other._normals = self.normals.copy() if len(self) else np.empty((4, self.dim))
+        other._normals = self.normals * c if len(self) else np.empty((4, self.dim))
+        other.units = self.units * c
         for name in ("offsets", "ids", "idle", "multipliers"):
             setattr(other, name, getattr(self, name).copy())
         other.braced = set(self.braced)

@@ -19,6 +19,7 @@ from bmrm import _core
 from bmrm.bundle.box import FreeBox, quadratic_level, reach_of
 from bmrm.bundle.master import MasterSolution, lower_bound, on_simplex
 from bmrm.bundle.planes import Array, Bundle
+from bmrm.regularizers.base import Separable
 from bmrm.regularizers.l2 import L2
 
 
@@ -167,7 +168,7 @@ def without_noise(bundle: Bundle, free: npt.NDArray[np.intp]) -> Array:
     return np.where(np.abs(slopes) <= 1e-13 * scale, 0.0, slopes)
 
 
-def inverse_weights(regularizer: L2) -> Array:
-    """Return 1 / weights, 0 for free coordinates."""
-    s = regularizer.s
+def inverse_weights(regularizer: Separable) -> Array:
+    """Return 1 / weights of the squares, 0 for free coordinates."""
+    s = regularizer.parts[1]
     return np.divide(1.0, s, out=np.zeros_like(s), where=s > 0.0)

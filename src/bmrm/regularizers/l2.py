@@ -35,7 +35,12 @@ class L2(Separable, name="l2"):
     S08 corollary 3, T07 eq. 12.
     """
 
-    traits = frozenset({Trait.SMOOTH_REGULARIZER, Trait.QUADRATIC, Trait.STRONGLY_CONVEX})
+    traits = frozenset({Trait.ELASTIC, Trait.SMOOTH_REGULARIZER, Trait.QUADRATIC, Trait.STRONGLY_CONVEX})
+
+    @property
+    def parts(self) -> tuple[Array, Array]:
+        """Weights of the absolute values and of the halved squares."""
+        return np.zeros_like(self.s), self.s
 
     def value(self, w: Array) -> float:
         """Return Omega(w); +inf outside the bounds."""
@@ -71,6 +76,10 @@ class L2(Separable, name="l2"):
         with np.errstate(invalid="ignore"):
             terms = np.where(curvature > 0.0, (0.5 * curvature * w + c) * w, np.where(c == 0.0, 0.0, c * w))
         return float(np.sum(terms)), w
+
+    def rescaled(self, c: Array) -> Separable:
+        """Return the weights times c^2."""
+        return self._in_units(c, self.s * c * c)
 
     def reach(self, a: Array, level: float) -> float:
         """Return sqrt(2 level) times the dual norm of a."""

@@ -171,6 +171,11 @@ class LinearPoint(Point):
         return self._loss[0] + self.risk._tilted(self.w)
 
     @property
+    def slopes(self) -> Array:
+        """The weighted slopes of the loss at the scores."""
+        return self._loss[1]
+
+    @property
     def subgradient(self) -> Array:
         """One subgradient of R at w: one product, once."""
         if self._subgradient is None:

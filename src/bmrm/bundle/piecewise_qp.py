@@ -1,8 +1,9 @@
-"""The master of the quadratic regularizer with bounds on w.
+"""The master of squares with bounds on w or absolute values beside them: l2 with bounds, and the elastic net.
 
-The dual is still a concave maximum over the simplex, but w(alpha) = clip(-A alpha / (lam weights)) makes it
-piecewise quadratic. Each round solves the quadratic program of the piece at hand (the coordinates at a bound held
-there), then moves toward its solution as far as the true dual grows; a few rounds reach the maximum.
+The dual is still a concave maximum over the simplex, but w(alpha) = clip(-soft(A alpha, lam u) / (lam v)), u and v
+the weights of absolute values and squares, makes it piecewise quadratic. Each round solves the quadratic program of
+the piece at hand (the coordinates at a bound or at 0 held there), then moves toward its solution as far as the true
+dual grows; a few rounds reach the maximum.
 """
 
 from __future__ import annotations
@@ -13,18 +14,20 @@ from bmrm.bundle.box import FreeBox, quadratic_level, reach_of
 from bmrm.bundle.master import MasterSolution, lower_bound, on_simplex
 from bmrm.bundle.planes import Array, Bundle
 from bmrm.bundle.qp import inverse_weights, nearly_free, program_with_slacks, with_slacks, without_noise
+from bmrm.regularizers.elastic_net import ElasticNet
 from bmrm.regularizers.l2 import L2
 
 _MOST_ROUNDS = 60
 
 
-class BoundedMaster:
+class PiecewiseMaster:
     """Keeps nothing but the intervals of free coordinates: the bundle's multipliers are the warm start."""
 
-    def __init__(self, regularizer: L2) -> None:
+    def __init__(self, regularizer: L2 | ElasticNet) -> None:
         self.regularizer = regularizer
         self.free = regularizer.free
         self._inverse = inverse_weights(regularizer)
+        self._absolute = regularizer.parts[0]
         # Half-widths of the intervals for the free coordinates; they must meet the bounds.
         lower, upper = (np.broadcast_to(side, self._inverse.shape)[self.free] if self.free.size else np.empty(0)
                         for side in (regularizer.lower, regularizer.upper))  # fmt: skip
@@ -32,7 +35,7 @@ class BoundedMaster:
         self._box = FreeBox(regularizer)
 
     def solve(self, bundle: Bundle, lam: float, upper: float) -> MasterSolution:
-        """Maximize the dual from the bundle's multipliers; return clip(-A alpha / (lam weights)) and the bound."""
+        """Maximize the dual from the bundle's multipliers; return w(alpha) and the bound."""
         reg, free = self.regularizer, self.free
         lower_end = np.maximum(np.broadcast_to(reg.lower, bundle.dim)[free], -self._reach)
         upper_end = np.minimum(np.broadcast_to(reg.upper, bundle.dim)[free], self._reach)
@@ -68,7 +71,8 @@ class BoundedMaster:
         return np.concatenate([slacks + np.concatenate([np.maximum(rest, 0.0), np.maximum(-rest, 0.0)]), alpha])
 
     def _penalized_minimizer(self, c: Array, lam: float) -> Array:
-        w = np.clip(-c * self._inverse / lam, self.regularizer.lower, self.regularizer.upper)
+        excess = np.sign(c) * np.maximum(np.abs(c) - lam * self._absolute, 0.0)
+        w = np.clip(-excess * self._inverse / lam, self.regularizer.lower, self.regularizer.upper)
         w[self.free] = 0.0
         return w
 
@@ -77,6 +81,7 @@ class BoundedMaster:
         r, reg = self.free.size, self.regularizer
         w = self._penalized_minimizer(c, lam)
         inside = (w > reg.lower) & (w < reg.upper) & (np.broadcast_to(self._inverse, w.shape) > 0.0)
+        inside &= (w != 0.0) | (self._absolute == 0.0)
         scaled = bundle.normals[:, inside] * np.sqrt(np.broadcast_to(self._inverse, w.shape)[inside])
         H = scaled @ scaled.T
         program, slopes = program_with_slacks(r), without_noise(bundle, self.free)
