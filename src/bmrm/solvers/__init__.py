@@ -17,6 +17,7 @@ from bmrm.solvers.coordinate import Coordinate
 from bmrm.solvers.lbfgs import LBFGS
 from bmrm.solvers.ls_bmrm import LsBMRM
 from bmrm.solvers.newton import Newton
+from bmrm.solvers.proximal_bundle import ProximalBundle
 from bmrm.solvers.scipy import SciPy
 from bmrm.solvers.semismooth_newton import SemismoothNewton
 from bmrm.solvers.subgradient_bfgs import SubgradientBFGS, SubgradientLBFGS
@@ -30,6 +31,7 @@ __all__ = [
     "Coordinate",
     "LsBMRM",
     "Newton",
+    "ProximalBundle",
     "SciPy",
     "SemismoothNewton",
     "Solver",
