@@ -26,6 +26,11 @@ class ActiveSetQp:
 
     def __init__(self, c: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
 
+    def __deepcopy__(self, memo: object) -> ActiveSetQp:
+        """
+        A copy with the same point, support and factor: it goes on as this one does, to the last digit.
+        """
+
     def add(self, h: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], column: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
         """
         Append a variable at zero.

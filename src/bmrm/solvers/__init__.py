@@ -21,6 +21,7 @@ from bmrm.solvers.lbfgs import LBFGS
 from bmrm.solvers.ls_bmrm import LsBMRM
 from bmrm.solvers.newton import Newton
 from bmrm.solvers.owlqn import OWLQN, OWLQNStar
+from bmrm.solvers.proximal_bundle import ProximalBundle
 from bmrm.solvers.scipy import SciPy
 from bmrm.solvers.semismooth_newton import SemismoothNewton
 from bmrm.solvers.subgradient import Subgradient
@@ -40,6 +41,7 @@ __all__ = [
     "LsBMRM",
     "Newton",
     "OWLQNStar",
+    "ProximalBundle",
     "SciPy",
     "SemismoothNewton",
     "Solver",
