@@ -131,7 +131,7 @@ class LinearRisk(Risk):
     def sizes(self) -> Array:
         """Return the root of the mean square of each column's entries that are not 0: one product."""
         design = self.design
-        squares, counts = np.empty(design.n_cols), np.empty(design.n_cols, np.int64)
+        squares, counts = np.zeros(design.n_cols), np.zeros(design.n_cols, np.int64)
         _core.column_sizes(design.matrix, np.ones(design.n_rows), squares, counts)
         self.products += 1
         return design.join(np.sqrt(squares / np.maximum(counts, 1)), 1.0)
