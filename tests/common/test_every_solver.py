@@ -85,7 +85,7 @@ def shaped_cases():
                 yield pytest.param(loss, kind, shape, solver, id=f"{loss}-{kind.name}-{shape}-{solver.name}")
 
 
-@pytest.mark.parametrize(("loss", "kind", "shape", "solver"), shaped_cases())
+@pytest.mark.parametrize(("loss", "kind", "shape", "solver"), list(shaped_cases()))
 def test_shapes_of_regularizers(loss, kind, shape, solver):
     optimum = optimum_of_shaped(loss, kind, shape)
     check_solver(solver, shaped(loss, kind, shape), optimum, tol=tolerance(solver), error=models.ERROR)
