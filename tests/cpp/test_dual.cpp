@@ -1,7 +1,5 @@
 // Epochs of dual coordinate descent on small data, for every loss and layout: meant to run under sanitizers.
 #undef NDEBUG
-#include "bmrm/kernel/dual.hpp"
-
 #include <cassert>
 #include <cmath>
 #include <cstdio>
@@ -9,6 +7,7 @@
 #include <random>
 #include <vector>
 
+#include "bmrm/kernel/dual.hpp"
 #include "bmrm/loss/list.hpp"
 #include "bmrm/matrix.hpp"
 
