@@ -50,7 +50,7 @@ class Bundle:
     """
 
     def __init__(
-        self, dim: int, floor: float = 0.0, max_cuts: int | None = None, max_idle: int = 50, n_threads: int = 1
+        self, dim: int, floor: float = 0.0, max_cuts: int | None = None, max_idle: int = 20, n_threads: int = 1
     ) -> None:
         if max_cuts is not None and max_cuts < 3:
             raise ValueError(f"max_cuts must be at least 3, got {max_cuts}")
