@@ -15,6 +15,9 @@ def parse_svmlight(text: numpy.typing.NDArray[numpy.uint8], zero_based: bool | N
     Values, indices, indptr, n_features, labels, the ends of each row's labels (or None), groups (or None), and whether indices count from 0.
     """
 
+def inner(a: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], b: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> float:
+    """The inner product of two vectors, on the calling thread."""
+
 class ActiveSetQp:
     """
     Minimizes 1/2 x'H x - b'x subject to x >= 0 and C x = c, for a positive semidefinite H.
