@@ -140,9 +140,7 @@ class OWLQNStar(OWLQN, name="owlqn_star"):
     k_max: int = 30
 
     def _direction(self, problem: Problem, point: Point, g: Array, memory: Memory, bundle: Bundle) -> Array | None:
-        found = descent_direction(
-            problem, point, g, memory.apply, bundle, nearby=1e-10, eps=self.eps, k_max=self.k_max
-        )
+        found = descent_direction(problem, point, g, memory.apply, bundle, nearby=1e-10, eps=self.eps, k_max=self.k_max)
         return None if found is None else found.p
 
 

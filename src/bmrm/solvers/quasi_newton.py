@@ -226,7 +226,7 @@ def bound(
 ) -> float:
     """Return the master's bound; where J fell by less than that share of the gap, a plane is added for the next."""
     solution = solve_master(problem, master, bundle, upper, point.w)
-    if fallen < share * (upper - solution.lower):
+    if share > 0.0 and fallen < share * (upper - solution.lower):
         cut_toward(point, solution.w, upper, bundle)
     return solution.lower
 
