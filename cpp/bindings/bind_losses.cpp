@@ -6,6 +6,7 @@
 
 #include "arrays.hpp"
 #include "bmrm/kernel/evaluate.hpp"
+#include "bmrm/loss/knots.hpp"
 #include "losses.hpp"
 
 namespace bmrm::py {
@@ -86,6 +87,17 @@ void prox_by_row(const AnyScalarLoss& loss, In<double> v, In<double> y, In<doubl
   prox_with(loss, v, y, view(q), z, slopes, dslopes);
 }
 
+const char* name_of(PiecewiseQuadratic::Of of) {
+  if (of == PiecewiseQuadratic::Of::kMargin) return "margin";
+  return of == PiecewiseQuadratic::Of::kResidual ? "residual" : "score";
+}
+
+std::optional<std::pair<std::string, std::vector<double>>> knots(const AnyScalarLoss& loss) {
+  const auto found = bmrm::knots(loss);
+  if (!found) return std::nullopt;
+  return std::pair{std::string(name_of(found->of)), found->at};
+}
+
 PiecewiseQuadratic::Of argument_named(const std::string& of) {
   if (of == "margin") return PiecewiseQuadratic::Of::kMargin;
   if (of == "residual") return PiecewiseQuadratic::Of::kResidual;
@@ -96,8 +108,8 @@ PiecewiseQuadratic::Of argument_named(const std::string& of) {
 }  // namespace
 
 void bind_losses(nb::module_& m) {
-  nb::class_<AnyScalarLoss>(m, "ScalarLoss", "A compiled scalar loss.")
-      .def("evaluate", &evaluate, "f"_a, "y"_a, "weight"_a.none(), "scale"_a, "slopes"_a, "n_threads"_a = 1,
+  auto loss = nb::class_<AnyScalarLoss>(m, "ScalarLoss", "A compiled scalar loss.");
+  loss.def("evaluate", &evaluate, "f"_a, "y"_a, "weight"_a.none(), "scale"_a, "slopes"_a, "n_threads"_a = 1,
            "Weighted value and the sum of the slopes; slopes[i] = weight[i] * dl/df.")
       .def("extreme", &extreme, "f"_a, "g"_a, "y"_a, "weight"_a.none(), "scale"_a, "slopes"_a,
            "slopes[i] = weight[i] * the subgradient that is largest in direction g[i].")
@@ -108,6 +120,9 @@ void bind_losses(nb::module_& m) {
            "and dslopes[i] = d slopes[i] / d v[i], which is 1 / q on a kink. No weights.")
       .def("prox", &prox_by_row, "v"_a, "y"_a, "q"_a, "z"_a, "slopes"_a, "dslopes"_a.none() = nb::none(),
            "The same with a q for each row.");
+  loss.def("knots", &knots,
+           "('margin' | 'residual' | 'score', knots): of what the loss is piecewise quadratic, and where its pieces "
+           "end.\n\nNone if it is not.");
   m.def("loss_names", [] { return std::vector<std::string>(kLossNames.begin(), kLossNames.end()); });
   m.def(
       "scalar_loss",

@@ -17,12 +17,16 @@ from bmrm.risks.base import Array
 from bmrm.risks.curvature import RowCurvature
 from bmrm.risks.envelope import Envelope, Smoothed, plane
 from bmrm.risks.linear import LinearLine, LinearRisk
-from bmrm.solvers.base import Solver, Start, Step, solve_master
+from bmrm.solvers.base import Solver, Start, Step
+from bmrm.solvers.bounds import bound_of
 from bmrm.solvers.newton_system import MOST_COLUMNS, NewtonSystem
 
 _REFRESH = 20
 _MOST_INNER = 30
-_TRIALS = 20
+_TRIALS = 40
+_LEVENBERG = 1e-6
+_FLAT = 0.3  # of the first slope on a line: there the search ends
+_ENOUGH = 0.1  # of the excess: with that error an inner problem is solved
 
 
 @dataclass(frozen=True)
@@ -88,11 +92,14 @@ class _Run:
         self.bundle = start.bundle or Bundle(risk.dim, risk.floor, settings.planes, n_threads=risk.n_threads)
         self.master: Master = master_for(regularizer)
         self.r: Array = problem.lam * np.broadcast_to(regularizer.s, (risk.dim,))
-        self.system = NewtonSystem(RowCurvature(risk), self.r, settings.most_columns)
-        self.best, self.upper = start.w, np.inf
+        curvature = RowCurvature(risk)
+        self.system = NewtonSystem(curvature, self.r, settings.most_columns)
+        self.free = regularizer.free
+        self.whole: Array = curvature.diagonal(self.p) if self.free.size else np.zeros(0)
+        self.best, self.upper, self.lower = start.w, np.inf, -np.inf
         if start.memory is None:
             self.point = risk.at(start.w)
-            self.inner = self.iteration = 0
+            self.inner, self.iteration, self.solved = 0, 0, False
             center, self.sigma = self._first_center()
         else:
             self._recall(start.memory)
@@ -113,7 +120,7 @@ class _Run:
     def _recall(self, memory: dict[str, Any]) -> None:
         self.point = self.risk.at(memory["w"], memory["scores"])
         self.inner, self.iteration, self.sigma = memory["inner"], memory["iteration"], memory["sigma"]
-        self.upper = memory["upper"]
+        self.upper, self.lower, self.solved = memory["upper"], memory["lower"], memory["solved"]
 
     def _look(self) -> None:
         """Take the plane of the envelope's slopes, and what separates the inner problem from J."""
@@ -131,7 +138,8 @@ class _Run:
     def step(self) -> Step:
         """Add the plane and return what is known."""
         self.bundle.add_plane(self.a, self.b)
-        lower = solve_master(self.problem, self.master, self.bundle, self.upper, self.best).lower
+        lower = bound_of(self.problem, self.master, self.bundle, self.upper, self.best)
+        self.lower = max(self.lower, lower)
         memory = {
             "w": self.point.w,
             "scores": self.point.remembered,
@@ -140,28 +148,30 @@ class _Run:
             "inner": self.inner,
             "iteration": self.iteration,
             "upper": self.upper,
+            "lower": self.lower,
+            "solved": self.solved,
         }
-        return Step(self.best, self.upper, lower, self.bundle, memory)
+        return Step(self.best, self.upper, self.lower, self.bundle, memory)
 
     def advance(self) -> None:
         """Take a multiplier step if the inner problem is solved, then a Newton step."""
         self.iteration += 1
         if self.iteration % _REFRESH == 0:  # scores combined many times have lost some digits
             self.point = self.risk.at(self.point.w)
-        if self._is_solved():
+        if self.solved:
             self._recenter(self.rows.slopes, _growth(self.inner))
         elif self.inner >= _MOST_INNER:
             self._recenter(self.envelope.center, 0.25)
         self._newton_step()
         self.inner += 1
         self._look()
+        self.solved = self._is_solved()
 
     def _is_solved(self) -> bool:
         diagonal = np.where(self.r > 0.0, self.r, self.system.diagonal)
-        if self.inner == 0:
-            return False
         error = 0.5 * float(np.sum(self.gradient**2 / diagonal))
-        return error <= max(0.1 * self.excess, 1e-16 * abs(self.upper))
+        # Far from the solution the excess is large for another reason, therefore the gap.
+        return error <= max(_ENOUGH * min(self.excess, self.upper - self.lower), 1e-16 * abs(self.upper))
 
     def _recenter(self, center: Array, factor: float) -> None:
         self.sigma *= factor
@@ -172,6 +182,8 @@ class _Run:
         self.inner = 0
 
     def _newton_step(self) -> None:
+        if self.whole.size:  # a tiny proximal term: rows on a kink may be fewer than free coordinates
+            self.system.r = np.where(self.r > 0.0, self.r, _LEVENBERG * self.sigma * self.whole)
         solve = self.system.at(self.p * self.rows.bends)
         line = self.point.toward(self.point.w - solve(self.gradient, 1e-3))
         t, self.rows = self._search(line)
@@ -186,7 +198,7 @@ class _Run:
         for _ in range(_TRIALS):
             slope, bend, rows = self.envelope.slope_along(self.point.scores + t * u, u, weighted)
             slope += linear + t * square
-            if abs(slope) <= 0.1 * abs(at_zero):
+            if abs(slope) <= _FLAT * abs(at_zero):
                 break
             low, high = (t, high) if slope < 0.0 else (low, t)
             t = _next_trial(t, slope, bend + square, low, high)
@@ -198,7 +210,9 @@ def _next_trial(t: float, slope: float, bend: float, low: float, high: float) ->
     trial = t - slope / bend if bend > 0.0 else np.inf
     if low < trial < high and np.isfinite(trial):
         return trial
-    return 0.5 * (low + high) if np.isfinite(high) else 4.0 * max(low, t)
+    if not np.isfinite(high):
+        return 4.0 * t
+    return 0.5 * (low + high) if low > 0.0 else 0.1 * high
 
 
 def _growth(newton_steps: int) -> float:

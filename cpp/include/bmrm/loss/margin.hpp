@@ -14,9 +14,8 @@ struct LinearMargin {
   Interval subdifferential(double z) const { return {-static_cast<double>(z <= rho), -static_cast<double>(z < rho)}; }
   int piece(double z) const { return z >= rho; }
   ProxPoint prox(double v, double q) const {
-    if (v >= rho) return {v, 0.0, 0.0};
     const ProxPoint p = prox_of_kink(v - rho, q, -1.0, 0.0);
-    return {rho + p.z, p.slope, p.dslope};
+    return {v >= rho ? v : rho + p.z, p.slope, p.dslope};
   }
 };
 

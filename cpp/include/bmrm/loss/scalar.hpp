@@ -104,10 +104,11 @@ inline ValueSlope capped_exp(double x) {
 }
 
 // The proximal map at a kink where the slope jumps from lower to upper; v is measured from the kink, and so is z.
+// Without branches: on which side of the kink a row lies cannot be guessed.
 inline ProxPoint prox_of_kink(double v, double q, double lower, double upper) {
-  if (v <= q * lower) return {std::min(0.0, v - q * lower), lower, 0.0};
-  if (v >= q * upper) return {std::max(0.0, v - q * upper), upper, 0.0};
-  return {0.0, std::clamp(v / q, lower, upper), 1.0 / q};
+  const bool below = v <= q * lower, within = !below & (v < q * upper);
+  const double at_end = below ? lower : upper, z = std::min(0.0, v - q * lower) + std::max(0.0, v - q * upper);
+  return {z, within ? std::clamp(v / q, lower, upper) : at_end, within ? 1.0 / q : 0.0};
 }
 
 // The t with t + exp(t) = c. From this side Newton's steps never overshoot.
