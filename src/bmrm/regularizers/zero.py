@@ -46,7 +46,7 @@ class Zero(Separable, name="zero"):
 
     def bind(self, dim: int, unpenalized: Sequence[int] = ()) -> Separable:
         """Return the regularizer with weight 0 for each of dim coordinates."""
-        return replace(super().bind(dim, unpenalized), weights=np.zeros(dim))
+        return Separable.bind(replace(self, weights=np.zeros(dim)), dim, unpenalized)
 
     def value(self, w: Array) -> float:
         """Return 0; +inf outside the bounds."""

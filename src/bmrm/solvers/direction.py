@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from bmrm._traits import Trait
 from bmrm.bundle.master import on_simplex
 from bmrm.bundle.planes import Bundle
 from bmrm.problem import Problem
+from bmrm.regularizers.base import Separable
 from bmrm.risks.base import Array, Line, Point
 
 SMOOTH = frozenset({Trait.SMOOTH_RISK, Trait.SMOOTH_REGULARIZER})
@@ -63,7 +65,8 @@ def descent_direction(
     fewer of them.
 
     The slope <g', p> is read off the line from w to w + p, whose product with the data the line search needs
-    anyway; g' itself is computed only where p is not good enough. Kinks count as present if the line meets them
+    anyway; g' itself is computed only where p is not good enough, and costs nothing where only the regularizer
+    has kinks. Kinks count as present if the line meets them
     within `nearby`: rounding puts no point on a kink exactly. So g' is a subgradient at a point that near, whose
     plane goes into the bundle: it is exactly valid there.
 
@@ -89,18 +92,41 @@ def descent_direction(
         dual, p = hull.nearest()
         if not (np.isfinite(dual) and dual < 0.0):
             break
-        line = point.toward(point.w + p)
-        tau = 0.0 if smooth else step_nearby(point.w, p, nearby)
-        slope = slope_at(problem, line, tau)
-        model = slope - dual  # M(p), as p = -B gbar
+        ahead = _Ahead(problem, point, p, 0.0 if smooth else step_nearby(point.w, p, nearby))
+        model = ahead.slope - dual  # M(p), as p = -B gbar
         if model < least:
-            least, best = model, Descent(p, slope, line)
+            least, best = model, ahead
         gap = least - dual
         if (best is not None and best.slope < 0.0 and gap <= eps * abs(dual)) or gap <= 0.0 or i + 1 == k_max:
             break
-        extreme = subgradient_ahead(problem, line, tau, bundle)
+        extreme = ahead.subgradient(bundle)
         hull.add(extreme, apply(extreme))
-    return best if best is not None and best.slope < 0.0 else None
+    if best is None or best.slope >= 0.0:
+        return None
+    return Descent(best.p, best.slope, best.line)
+
+
+class _Ahead:
+    """J a short step along p: its slope there, and the subgradient that has it.
+
+    A differentiable risk has one gradient: then only the regularizer looks ahead, at no cost.
+    """
+
+    def __init__(self, problem: Problem, point: Point, p: Array, tau: float) -> None:
+        self.problem, self.point, self.p, self.tau = problem, point, p, tau
+        self.smooth = Trait.SMOOTH_RISK in problem.traits
+        along = problem.lam * problem.regularizer.along(point.w, p).evaluate(tau)[2]
+        self.slope = along + (float(point.subgradient @ p) if self.smooth else self.line.evaluate(tau)[2])
+
+    @cached_property
+    def line(self) -> Line:
+        return self.point.toward(self.point.w + self.p)
+
+    def subgradient(self, bundle: Bundle) -> Array:
+        if not self.smooth:
+            return subgradient_ahead(self.problem, self.line, self.tau, bundle)
+        regularizer, w = self.problem.regularizer, self.point.w + self.tau * self.p
+        return self.problem.lam * regularizer.extreme(w, self.p) + self.point.subgradient
 
 
 class _Hull:
@@ -130,14 +156,23 @@ def step_nearby(w: Array, p: Array, nearby: float) -> float:
     return nearby * max(1.0, float(np.abs(w).max())) / float(np.abs(p).max())
 
 
-def slope_at(problem: Problem, line: Line, t: float) -> float:
-    """Return the slope of J to the right of t: no product with the data."""
-    along = problem.regularizer.along(line.start.w, line.direction)
-    return problem.lam * along.evaluate(t)[2] + line.evaluate(t)[2]
-
-
 def subgradient_ahead(problem: Problem, line: Line, t: float, bundle: Bundle) -> Array:
     """Return a subgradient of J at t on the line, the steepest along it; its plane goes into the bundle."""
     ahead = line.at(t)
     bundle.add(ahead.w, ahead.value, ahead.subgradient)
     return problem.lam * problem.regularizer.extreme(ahead.w, line.direction) + ahead.subgradient
+
+
+def shortest_subgradient(problem: Problem, w: Array, a: Array, nearby: float = 0.0) -> Array:
+    """Return the shortest subgradient of J at w, given the part a of the risk.
+
+    Where the regularizer has absolute values that are 0, or nearly so, their slopes cancel as much of the rest as
+    they can (the pseudo-gradient of OWL-QN).
+    """
+    regularizer, lam = problem.regularizer, problem.lam
+    if Trait.ELASTIC not in problem.traits or not isinstance(regularizer, Separable):
+        return lam * regularizer.subgradient(w) + a
+    absolute, square = (lam * np.broadcast_to(part, w.shape) for part in regularizer.parts)
+    rest = a + square * w
+    at_zero = np.abs(w) <= nearby * max(1.0, float(np.abs(w).max(initial=0.0)))
+    return rest + np.where(at_zero, np.clip(-rest, -absolute, absolute), absolute * np.sign(w))

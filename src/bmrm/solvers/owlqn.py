@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from bmrm._traits import Trait
-from bmrm.bundle.master import Master, master_for
+from bmrm.bundle.master import master_for
 from bmrm.bundle.planes import Bundle
 from bmrm.problem import Problem
 from bmrm.regularizers.base import Separable
 from bmrm.risks.base import Array, Point
-from bmrm.solvers.base import Solver, Start, Step, bundle_for, solve_master
-from bmrm.solvers.direction import descent_direction
+from bmrm.solvers.base import Solver, Start, Step, bundle_for
+from bmrm.solvers.direction import descent_direction, shortest_subgradient
 from bmrm.solvers.lbfgs import Memory
-from bmrm.solvers.quasi_newton import objective
+from bmrm.solvers.quasi_newton import bound, objective
 
 _SUFFICIENT = 1e-4
 _MOST_HALVINGS = 60
+_CUT = 0.02
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class OWLQN(Solver, name="owlqn"):
     """
 
     memory: int = 10
-    planes: int = 50
+    planes: int = 100
 
     needs = frozenset({Trait.SMOOTH_RISK, Trait.ELASTIC})
     refuses = frozenset({Trait.BOUNDS, Trait.UNBOUNDED_RISK})
@@ -71,7 +72,7 @@ class OWLQN(Solver, name="owlqn"):
         lower, fallen = -np.inf, np.inf
         if start.memory is None:
             bundle.add(point.w, point.value, point.subgradient)
-            lower = solve_master(problem, master, bundle, upper, point.w).lower
+            lower = bound(problem, master, bundle, upper, point, np.inf, _CUT)
             yield Step(point.w, upper, lower, bundle, (memory, point.remembered))
         while True:
             moved = self._advance(problem, point, upper, memory, bundle)
@@ -80,7 +81,7 @@ class OWLQN(Solver, name="owlqn"):
                 fallen = upper - objective(problem, moved)
                 point, upper = moved, upper - fallen
                 bundle.add(point.w, point.value, point.subgradient)
-            found = _bound(problem, master, bundle, upper, point, fallen if moved is not None else 0.0)
+            found = bound(problem, master, bundle, upper, point, fallen if moved is not None else 0.0, _CUT)
             if moved is None and not found > lower:
                 yield Step(point.w, upper, found, bundle)
                 return
@@ -89,7 +90,7 @@ class OWLQN(Solver, name="owlqn"):
 
     def _advance(self, problem: Problem, point: Point, upper: float, memory: Memory, bundle: Bundle) -> Point | None:
         """Return the next point; None if even the pseudo-gradient itself leads nowhere."""
-        g = pseudo_gradient(problem, point)
+        g = shortest_subgradient(problem, point.w, point.subgradient)
         while True:
             p = self._direction(problem, point, g, memory, bundle)
             scale = 1.0 if len(memory) else 1.0 / max(float(np.sqrt(g @ g)), 1e-300)
@@ -139,9 +140,7 @@ class OWLQNStar(OWLQN, name="owlqn_star"):
     k_max: int = 30
 
     def _direction(self, problem: Problem, point: Point, g: Array, memory: Memory, bundle: Bundle) -> Array | None:
-        found = descent_direction(
-            problem, point, g, memory.apply, bundle, nearby=1e-10, eps=self.eps, k_max=self.k_max
-        )
+        found = descent_direction(problem, point, g, memory.apply, bundle, nearby=1e-10, eps=self.eps, k_max=self.k_max)
         return None if found is None else found.p
 
 
@@ -161,13 +160,6 @@ def _smooth_gradient(problem: Problem, point: Point) -> Array:
     return point.subgradient + _parts(problem, point.w)[1] * point.w
 
 
-def pseudo_gradient(problem: Problem, point: Point) -> Array:
-    """Return the shortest subgradient of J: where w is 0, the gradient moved toward 0 by the absolute value's slope."""
-    gradient, absolute = _smooth_gradient(problem, point), _absolute(problem, point.w)
-    at_zero = np.sign(gradient) * np.maximum(np.abs(gradient) - absolute, 0.0)
-    return np.where(point.w == 0.0, at_zero, gradient + absolute * np.sign(point.w))
-
-
 def _search(problem: Problem, point: Point, upper: float, g: Array, p: Array, t: float) -> Point | None:
     """Halve t until J falls enough at the projection of w + t p onto the orthant; None if it never does."""
     w = point.w
@@ -182,9 +174,3 @@ def _search(problem: Problem, point: Point, upper: float, g: Array, p: Array, t:
             return moved
         t *= 0.5
     return None
-
-
-def _bound(
-    problem: Problem, master: Master, bundle: Bundle, upper: float, point: Point, fallen: float
-) -> float:
-    return solve_master(problem, master, bundle, upper, point.w).lower

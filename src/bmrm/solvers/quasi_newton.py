@@ -9,12 +9,13 @@ from typing import Protocol
 import numpy as np
 
 from bmrm import linesearch
+from bmrm._traits import Trait
 from bmrm.bundle.master import Master, master_for
 from bmrm.bundle.planes import Bundle
 from bmrm.problem import Problem
 from bmrm.risks.base import Array, Point
 from bmrm.solvers.base import Start, Step, bundle_for, solve_master
-from bmrm.solvers.direction import SMOOTH, Descent, descent_direction, step_nearby, subgradient_ahead
+from bmrm.solvers.direction import Descent, descent_direction, shortest_subgradient, step_nearby
 
 _REFRESH = 20
 _NEAREST, _FIRST, _FARTHEST = 1e-13, 1e-10, 1e-2
@@ -151,7 +152,7 @@ def quasi_newton_steps(problem: Problem, start: Start, metric: Metric, rules: Ru
     upper = objective(problem, point)
     if state is None:
         bundle.add(point.w, point.value, point.subgradient)
-        state = _State(metric, problem.lam * problem.regularizer.subgradient(point.w) + point.subgradient)
+        state = _State(metric, shortest_subgradient(problem, point.w, point.subgradient))
         state.lower = solve_master(problem, master, bundle, upper, point.w).lower
         yield Step(point.w, upper, state.lower, bundle, (state, point.remembered))
     while upper > -np.inf:
@@ -163,7 +164,7 @@ def quasi_newton_steps(problem: Problem, start: Start, metric: Metric, rules: Ru
         if moved is not None:
             fallen = upper - objective(problem, moved)
             point, upper = moved, upper - fallen
-        lower = _bound(problem, master, bundle, upper, point, fallen, rules)
+        lower = bound(problem, master, bundle, upper, point, fallen, rules.cut)
         risen = lower > state.lower
         state.lower = max(state.lower, lower)
         if not (_look_around(state, fallen, upper - state.lower) or risen):
@@ -197,8 +198,10 @@ def _advance(problem: Problem, point: Point, upper: float, state: _State, bundle
 
 def _learn(problem: Problem, point: Point, moved: Point, descent: Descent, state: _State, bundle: Bundle) -> None:
     """Choose the next subgradient just ahead, where s'y > 0 (line 12), and update B."""
-    ahead = state.t if problem.traits >= SMOOTH else state.t + step_nearby(moved.w, descent.p, _FIRST)
-    g = subgradient_ahead(problem, descent.line, ahead, bundle)
+    smooth = Trait.SMOOTH_RISK in problem.traits
+    ahead = moved if smooth else descent.line.at(state.t + step_nearby(moved.w, descent.p, _FIRST))
+    bundle.add(ahead.w, ahead.value, ahead.subgradient)
+    g = shortest_subgradient(problem, moved.w, ahead.subgradient, _FIRST)
     s, y = moved.w - point.w, g - state.g
     yy = float(y @ y)
     if yy > 0.0:
@@ -218,17 +221,21 @@ def _look_around(state: _State, fallen: float, gap: float) -> bool:
     return True
 
 
-def _bound(
-    problem: Problem, master: Master, bundle: Bundle, upper: float, point: Point, fallen: float, rules: Rules
+def bound(
+    problem: Problem, master: Master, bundle: Bundle, upper: float, point: Point, fallen: float, share: float
 ) -> float:
-    """Return the master's bound, with one more plane toward its minimizer where the steps add too little to it."""
+    """Return the master's bound; where J fell by less than that share of the gap, a plane is added for the next."""
     solution = solve_master(problem, master, bundle, upper, point.w)
-    if fallen >= rules.cut * (upper - solution.lower):
-        return solution.lower
-    share, line = 0.1, point.toward(solution.w)
+    if share > 0.0 and fallen < share * (upper - solution.lower):
+        cut_toward(point, solution.w, upper, bundle)
+    return solution.lower
+
+
+def cut_toward(point: Point, w: Array, upper: float, bundle: Bundle) -> None:
+    """Add a plane on the way from the point to w, a tenth of it or as far as the risk stays moderate."""
+    share, line = 0.1, point.toward(w)
     cut = line.at(share)
     while not (np.isfinite(cut.value) and cut.value <= 1e6 * (1.0 + abs(upper))):
         share *= 0.5
         cut = line.at(share)
     bundle.add(cut.w, cut.value, cut.subgradient)
-    return solve_master(problem, master, bundle, upper, point.w).lower
