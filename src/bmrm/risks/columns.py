@@ -31,9 +31,16 @@ class Penalty:
     lower: Array
     upper: Array
 
-    def at(self, working: Indices) -> list[Array]:
+    def at(self, working: Indices) -> tuple[Array, Array, Array, Array]:
         """Return the entries of some coordinates."""
-        return [part[working] for part in (self.u, self.v, self.lower, self.upper)]
+        return self.u[working], self.v[working], self.lower[working], self.upper[working]
+
+    def violation(self, w: Array, g: Array) -> Array:
+        """Return how far each coordinate is from optimal where R has gradient g, in units of the gradient."""
+        slope = g + self.v * w
+        right, left = slope + np.where(w >= 0.0, self.u, -self.u), slope + np.where(w > 0.0, self.u, -self.u)
+        rising = np.where(w > self.lower, left, 0.0)
+        return np.maximum(np.maximum(rising, np.where(w < self.upper, -right, 0.0)), 0.0)
 
 
 @dataclass(frozen=True)

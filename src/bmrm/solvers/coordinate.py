@@ -84,8 +84,9 @@ class Coordinate(Solver, name="coordinate"):
             yield run.step()
         while run.advance():
             yield run.step()
-        run.lower = max(run.lower, solve_master(problem, master_for(problem.regularizer), run.bundle, run.upper,
-                                                run.point.w).lower)  # fmt: skip
+        if len(run.bundle) > 1:
+            master = master_for(problem.regularizer)
+            run.lower = max(run.lower, solve_master(problem, master, run.bundle, run.upper, run.point.w).lower)
         yield run.step()
 
 
@@ -142,7 +143,7 @@ class _Run:
             self.move_to(self.risk.at(self.point.w))
         working, covers = self.working_set()
         self.stuck = 0 if self.descend(self.point.subgradient, working, prove=covers) else self.stuck + 1
-        return self.stuck < 3
+        return bool(self.stuck < 3)
 
     def working_set(self) -> tuple[Indices, bool]:
         """Return the coordinates that may move, and whether all that violate optimality are among them."""
@@ -160,20 +161,20 @@ class _Run:
     def descend(self, g: Array, working: Indices, prove: bool = False) -> bool:
         """Minimize the model on the working set, bound min J by it, and move; False if the objective does not fall."""
         point, D = self.point, self.curvature()
-        violation = float(self.violation(g)[working].max(initial=0.0))
+        violation = float(self.penalty.violation(point.w, g)[working].max(initial=0.0))
         self.worst = max(self.worst, violation)
-        share = np.clip(np.sqrt(violation / max(self.worst, 1e-300)), 0.01, self.settings.inner)
+        share = float(np.clip(np.sqrt(violation / max(self.worst, 1e-300)), 0.01, self.settings.inner))
         tol = share * 0.01**self.stuck * violation
         z = self.model.minimize(D, g, point.w, working, self.penalty, tol, self.settings.max_epochs)
-        line = cast(LinearLine, point.toward(z))
+        line = point.toward(z)
         ahead = line.score_direction
         promised = float(g @ (z - point.w)) + 0.5 * float(np.sum(D * ahead * ahead))
         promised += self.problem.lam * (self.regularizer.value(z) - self.regularizer.value(point.w))
         moved = self.along(line, z, promised)
         if prove and -promised <= 0.1 * abs(self.upper):  # before, the bound would be far below
             exact = moved and np.allclose(self.point.slopes, point.slopes + D * ahead, rtol=1e-9, atol=0.0)
-            source = (self.point, D, None) if exact else (point, D, ahead)
-            self.bound(self.model.plane(*source, self.level_constant))
+            touched, ahead_of_it = (self.point, None) if exact else (point, ahead)
+            self.bound(self.model.plane(touched, D, ahead_of_it, self.level_constant))
         return moved
 
     def along(self, line: LinearLine, z: Array, promised: float) -> bool:
@@ -187,14 +188,6 @@ class _Run:
             return False
         self.move_to(full)
         return True
-
-    def violation(self, g: Array) -> Array:
-        """Return how far each coordinate is from optimal, in units of the gradient."""
-        w, p = self.point.w, self.penalty
-        slope = g + p.v * w
-        right, left = slope + np.where(w >= 0.0, p.u, -p.u), slope + np.where(w > 0.0, p.u, -p.u)
-        rising = np.where(w > p.lower, left, 0.0)
-        return np.maximum(np.maximum(rising, np.where(w < p.upper, -right, 0.0)), 0.0)
 
     def bound(self, plane: Plane) -> None:
         """Raise the lower bound by the plane, and drop the coordinates that it proves to be 0."""

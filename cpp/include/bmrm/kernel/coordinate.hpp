@@ -171,8 +171,7 @@ class Columns {
   virtual std::size_t n_cols() const = 0;
   // z starts at w; q holds D X (z - w) and starts at 0.
   virtual Descent descend(std::span<const std::int64_t> working, const double* D, std::span<const double> g,
-                          const Penalty& penalty, std::span<double> z, double* q, double tol,
-                          int max_epochs) const = 0;
+                          const Penalty& penalty, std::span<double> z, double* q, double tol, int max_epochs) const = 0;
 };
 
 template <class Value>
@@ -250,7 +249,8 @@ class ColumnsOf final : public Columns {
     const std::vector<double> curvature = curvatures(working, D);
     std::vector<std::size_t> active = all(working.size());
     Descent done;
-    double margin = std::numeric_limits<double>::infinity();  // zeros whose slope stays so far within their threshold are left alone for a while
+    double margin = std::numeric_limits<double>::infinity();  // zeros whose slope stays so far within their threshold
+                                                              // are left alone for a while
     for (done.epochs = 1; done.epochs <= max_epochs; ++done.epochs) {
       const bool whole = active.size() == working.size();
       done.violation = 0.0;
