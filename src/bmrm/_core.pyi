@@ -106,8 +106,16 @@ class Matrix:
     def tdot(self, g: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], n_threads: int = 1) -> None:
         """out = X' g"""
 
-    def dot_rows(self, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None:
+    def dot_rows(self, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], n_threads: int = 1) -> None:
         """out[k] = <x_rows[k], w>"""
+
+    def gram(self, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], c: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], n_threads: int = 1) -> None:
+        """
+        The lower triangle of out = sum over k of c[k] x x', x the row rows[k].
+        """
+
+    def squares(self, c: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], n_threads: int = 1) -> None:
+        """out[j] = sum over i of c[i] X[i, j]^2"""
 
     def row_norms(self, out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], n_threads: int = 1) -> None:
         """out[i] = |x_i|^2"""
@@ -178,6 +186,13 @@ class ScalarLoss:
     def prox(self, v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], q: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], slopes: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], dslopes: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')] | None = None) -> None:
         """The same with a q for each row."""
 
+    def knots(self) -> tuple[str, list[float]] | None:
+        """
+        ('margin' | 'residual' | 'score', knots): of what the loss is piecewise quadratic, and where its pieces end.
+
+        None if it is not.
+        """
+
 def loss_names() -> list[str]: ...
 
 def scalar_loss(name: str, parameters: Sequence[float] = []) -> ScalarLoss:
@@ -198,6 +213,24 @@ def line(loss: ScalarLoss, f: Annotated[NDArray[numpy.float64], dict(shape=(None
 def minimize_on_line(lines: Sequence[Line], p: float, q: float, guess: float = 1.0, n_threads: int = 1) -> tuple[float, float, int, bool]:
     """
     Exact minimum over t >= 0 of p t + q t^2/2 + the lines: (t, right slope, trials, bounded).
+    """
+
+def dual_steps(X: Matrix, weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, scale: float, inverse: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, lam: float, intercept: bool, q: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None:
+    """q[i] = weight[i] <x_i, inverse x_i> / lam, the constant included."""
+
+def dual_epoch(X: Matrix, loss: ScalarLoss, y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, scale: float, offset: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, q: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], inverse: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, lam: float, intercept: bool, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], s: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], b: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], active: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], key: int, reach: float) -> tuple[float, float, float, int, int, int]:
+    """
+    One visit to each active row in random order; changes w, s, b and the order of active.
+
+    Returns the estimated gap, the largest change of a score by its own row, the length of the way of w, the
+    numbers of changed rows, of rows still active (they come first), and of entries visited.
+    """
+
+def dual_check(loss: ScalarLoss, f: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, scale: float, s: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], b: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], reach: float, active: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')]) -> tuple[float, float, float, float, int]:
+    """
+    Sums over all rows with true scores f; fills active with all rows, settled ones last.
+
+    Returns the weighted sums of l(f), of l(f) - s f - b, of b, of |b| + |s f|, and the number of active rows.
     """
 
 def selected_gram(X: Matrix, columns: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], D: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], H: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], n_threads: int = 1) -> None:
