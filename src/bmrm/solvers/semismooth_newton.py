@@ -16,7 +16,7 @@ from bmrm.regularizers.base import Separable
 from bmrm.risks.base import Array
 from bmrm.risks.curvature import RowCurvature
 from bmrm.risks.envelope import Envelope, Smoothed, plane
-from bmrm.risks.linear import LinearLine, LinearRisk
+from bmrm.risks.linear import LinearLine, LinearPoint, LinearRisk
 from bmrm.solvers.base import Solver, Start, Step
 from bmrm.solvers.bounds import bound_of
 from bmrm.solvers.newton_system import MOST_COLUMNS, NewtonSystem
