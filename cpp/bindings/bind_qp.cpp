@@ -50,6 +50,8 @@ void bind_qp(nb::module_& m) {
                           "between solves. c: right-hand side of the equality rows. Not for use by two threads\n"
                           "at a time.")
       .def("__init__", &construct, nb::arg("c"))
+      .def("__deepcopy__", [](const ActiveSetQp& self, const nb::object&) { return ActiveSetQp(self); }, nb::arg("memo"),
+           "A copy with the same point, support and factor: it goes on as this one does, to the last digit.")
       .def("add", &add, nb::arg("h"), nb::arg("column"),
            "Append a variable at zero.\n\nh: its entries of H with the variables there are, then with "
            "itself.\n"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+import copy
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -64,6 +65,8 @@ class Bundle:
         self.units: Array | float = 1.0  # the planes are those of R(units v), as functions of v
         self.braced: set[int] = set()  # free coordinates for which planes from both sides were sought
         self.removals = 0  # how often planes were taken away: tells masters whether to look for gaps
+        self.memory: Any = None  # what a master keeps with these planes: a copy goes on from it as the original does
+        self._parked: tuple[Array | float, Any] | None = None  # the memory for other units, and those units
         self._next_id = 0
         if np.isfinite(floor):
             self._append(np.zeros(dim), floor, 1.0)
@@ -104,6 +107,11 @@ class Bundle:
         for name in ("offsets", "ids", "idle", "multipliers"):
             setattr(other, name, getattr(self, name).copy())
         other.braced = set(self.braced)
+        parked = self._parked if self.memory is None else (self.units, self.memory)
+        if parked is not None and np.all(parked[0] == other.units):
+            other.memory = copy.deepcopy(parked[1])
+        else:
+            other._parked = copy.deepcopy(parked)
         return other
 
     def products(self, v: Array) -> Array:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bmrm import _core
 from bmrm._traits import Trait
+from bmrm.bundle.master import on_simplex
 from bmrm.bundle.planes import Bundle
 from bmrm.problem import Problem
 from bmrm.risks.base import Array, Line, Point
@@ -52,9 +54,13 @@ def descent_direction(
         repeat                                                             lines 6-13
             g' = argsup over the subgradients of <g', p>
             stop if <g', p> < 0 and M's duality gap eps_i <= eps |M|       eq. 20, relative
-            mu = min(1, <gbar - g', B gbar> / <gbar - g', B (gbar - g')>)  line 7
-            gbar, p = (1 - mu) gbar + mu g', (1 - mu) p - mu B g'          lines 8 and 9
+            gbar = argmin of <g, B g> over the hull of all g' so far       eq. 19
+            p = -B gbar                                                    line 9
         return the p with the least M(p), if it descends                   lines 14-19
+
+    Y10 takes gbar between the last gbar and g' (line 7), to save the quadratic program (19). Here each g' costs
+    two products with the data, against which a program of at most k_max variables is nothing, and it needs far
+    fewer of them.
 
     The slope <g', p> is read off the line from w to w + p, whose product with the data the line search needs
     anyway; g' itself is computed only where p is not good enough. Kinks count as present if the line meets them
@@ -76,30 +82,52 @@ def descent_direction(
     k_max : int
         The most directions tried.
     """
-    p, aggregate = -apply(g), g
+    hull = _Hull(g, apply(g))
     least, best = np.inf, None
     smooth = problem.traits >= SMOOTH
     for i in range(k_max):
-        dual = 0.5 * float(p @ aggregate)  # -1/2 gbar' B gbar
+        dual, p = hull.nearest()
         if not (np.isfinite(dual) and dual < 0.0):
             break
         line = point.toward(point.w + p)
-        tau = 0.0 if smooth else nearby * max(1.0, float(np.abs(point.w).max())) / float(np.abs(p).max())
+        tau = 0.0 if smooth else step_nearby(point.w, p, nearby)
         slope = slope_at(problem, line, tau)
         model = slope - dual  # M(p), as p = -B gbar
         if model < least:
             least, best = model, Descent(p, slope, line)
         gap = least - dual
-        if (best.slope < 0.0 and gap <= eps * abs(dual)) or gap <= 0.0 or i + 1 == k_max:
+        if (best is not None and best.slope < 0.0 and gap <= eps * abs(dual)) or gap <= 0.0 or i + 1 == k_max:
             break
         extreme = subgradient_ahead(problem, line, tau, bundle)
-        q, away = apply(extreme), aggregate - extreme
-        bend = -float(away @ (p + q))
-        mu = min(1.0, max(0.0, -float(away @ p) / bend)) if bend > 0.0 else 1.0
-        if mu == 0.0:
-            break
-        aggregate, p = (1.0 - mu) * aggregate + mu * extreme, (1.0 - mu) * p - mu * q
+        hull.add(extreme, apply(extreme))
     return best if best is not None and best.slope < 0.0 else None
+
+
+class _Hull:
+    """Subgradients g_i, and the point gbar of their convex hull with the least <gbar, B gbar>."""
+
+    def __init__(self, g: Array, Bg: Array) -> None:
+        self._g, self._Bg = [g], [Bg]
+        self._program = _core.ActiveSetQp(np.ones(1))
+        self._program.add(np.array([g @ Bg]), np.ones(1))
+        self._program.set_start(np.ones(1))
+
+    def add(self, g: Array, Bg: Array) -> None:
+        self._g.append(g)
+        self._Bg.append(Bg)
+        self._program.add(np.array([other @ Bg for other in self._g]), np.ones(1))
+
+    def nearest(self) -> tuple[float, Array]:
+        """Return -1/2 <gbar, B gbar>, the dual value, and p = -B gbar."""
+        alpha = on_simplex(self._program.solve(np.zeros(len(self._g))))
+        aggregate = sum(a * g for a, g in zip(alpha, self._g))
+        p = -sum(a * Bg for a, Bg in zip(alpha, self._Bg))
+        return 0.5 * float(p @ aggregate), p
+
+
+def step_nearby(w: Array, p: Array, nearby: float) -> float:
+    """Return the step along p that is `nearby` long, relative to max(1, |w|), in the largest coordinate."""
+    return nearby * max(1.0, float(np.abs(w).max())) / float(np.abs(p).max())
 
 
 def slope_at(problem: Problem, line: Line, t: float) -> float:

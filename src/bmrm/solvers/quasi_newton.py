@@ -9,12 +9,12 @@ from typing import Protocol
 import numpy as np
 
 from bmrm import linesearch
-from bmrm.bundle.master import master_for
+from bmrm.bundle.master import Master, master_for
 from bmrm.bundle.planes import Bundle
 from bmrm.problem import Problem
 from bmrm.risks.base import Array, Point
 from bmrm.solvers.base import Start, Step, bundle_for, solve_master
-from bmrm.solvers.direction import SMOOTH, Descent, descent_direction, subgradient_ahead
+from bmrm.solvers.direction import SMOOTH, Descent, descent_direction, step_nearby, subgradient_ahead
 
 _REFRESH = 20
 _NEAREST, _FIRST, _FARTHEST = 1e-13, 1e-10, 1e-2
@@ -22,12 +22,36 @@ _LEAST_CURVATURE = 1e-8  # h of Y10
 
 
 class Metric(Protocol):
-    """B, an estimate of the inverse Hessian."""
+    """B, an estimate of the inverse Hessian; empty while it is the identity."""
 
     def __len__(self) -> int: ...
-    def push(self, s: Array, y: Array) -> None: ...
-    def clear(self) -> None: ...
-    def apply(self, g: Array) -> Array: ...
+
+    def push(self, s: Array, y: Array) -> None:
+        """Learn from a step s and the change y of the subgradient."""
+
+    def clear(self) -> None:
+        """Return to the identity."""
+
+    def apply(self, g: Array) -> Array:
+        """Return B g."""
+        ...
+
+
+class Identity:
+    """B = I, whatever comes: steepest descent."""
+
+    def __len__(self) -> int:
+        return 0
+
+    def push(self, s: Array, y: Array) -> None:
+        """Learn nothing."""
+
+    def clear(self) -> None:
+        """Stay the identity."""
+
+    def apply(self, g: Array) -> Array:
+        """Return g."""
+        return g
 
 
 class Dense:
@@ -68,6 +92,28 @@ class Dense:
         return self.B @ g
 
 
+@dataclass(frozen=True)
+class Rules:
+    """Settings of the loop.
+
+    Attributes
+    ----------
+    planes : int, optional
+        The most planes kept for the bound; by default what fits into 1 GiB.
+    eps : float
+        Tolerance of the direction finding, relative to the model's decrease.
+    k_max : int
+        The most directions tried at a point.
+    cut : float
+        Where a step lowers J by less than this share of the gap, the bound gets a plane of its own.
+    """
+
+    planes: int | None = 100
+    eps: float = 0.1
+    k_max: int = 30
+    cut: float = 0.02
+
+
 @dataclass
 class _State:
     """What the loop remembers from one step to the next."""
@@ -80,11 +126,26 @@ class _State:
     lower: float = -np.inf
 
 
-def quasi_newton_steps(
-    problem: Problem, start: Start, metric: Metric, planes: int, eps: float, k_max: int
-) -> Iterator[Step]:
-    """Yield the steps of Y10 Algorithm 1 with any metric B."""
-    risk, bundle, master = problem.risk, bundle_for(problem, start, planes), master_for(problem.regularizer)
+def quasi_newton_steps(problem: Problem, start: Start, metric: Metric, rules: Rules) -> Iterator[Step]:
+    """Yield the steps of Y10 Algorithm 1 with any metric B.
+
+    The loop::
+
+        repeat
+            p = descent_direction(g, B)                   Algorithm 2; if it fails, again with B = I
+            w = argmin of J along w + t p                 exact: satisfies eqs. 23 and 24
+            g = a subgradient just ahead of w on that line: s'y > 0, y = g - g before       lines 12 and 13
+            B = update(s + max(0, h - s'y / y'y) y, y)    lines 14 and 15, eq. 6
+            lower = the master's bound from the planes of all subgradients seen
+
+    Two rules are not in Y10. *Nearby kinks*: where kinks cut the steps short, the direction finding looks further
+    ahead, so that it descends along all kinks nearby and not only along those met exactly; where it fails, it
+    looks less far; if it fails at the point itself, that is as far as the method goes. *Planes for the bound*:
+    the planes of a method that moves along kinks lie in few directions and bound J late. Where J falls by
+    little compared with the gap, one plane between w and the master's minimizer is added. It costs a pass, and
+    w does not move there.
+    """
+    risk, bundle, master = problem.risk, bundle_for(problem, start, rules.planes), master_for(problem.regularizer)
     state, remembered = start.memory or (None, None)
     point = risk.at(start.w, remembered)
     upper = objective(problem, point)
@@ -93,24 +154,21 @@ def quasi_newton_steps(
         state = _State(metric, problem.lam * problem.regularizer.subgradient(point.w) + point.subgradient)
         state.lower = solve_master(problem, master, bundle, upper, point.w).lower
         yield Step(point.w, upper, state.lower, bundle, (state, point.remembered))
-    while True:
+    while upper > -np.inf:
         state.iteration += 1
-        if state.iteration % _REFRESH == 0:
+        if state.iteration % _REFRESH == 0:  # scores combined many times have lost some digits
             point = risk.at(point.w)
             upper = objective(problem, point)
-        found = _advance(problem, point, upper, state, bundle, eps, k_max)
-        if found is None:
-            if state.nearby <= _NEAREST:
-                return
-            state.nearby *= 0.1
-        else:
-            moved, descent = found
+        moved, fallen = _advance(problem, point, upper, state, bundle, rules), 0.0
+        if moved is not None:
             fallen = upper - objective(problem, moved)
-            _learn(problem, point, moved, descent, state, bundle)
-            point, upper = moved, objective(problem, moved)
-            if fallen < 1e-3 * (upper - state.lower):
-                state.nearby = min(4.0 * state.nearby, _FARTHEST)
-        state.lower = max(state.lower, solve_master(problem, master, bundle, upper, point.w).lower)
+            point, upper = moved, upper - fallen
+        lower = _bound(problem, master, bundle, upper, point, fallen, rules)
+        risen = lower > state.lower
+        state.lower = max(state.lower, lower)
+        if not (_look_around(state, fallen, upper - state.lower) or risen):
+            yield Step(point.w, upper, state.lower, bundle)
+            return
         yield Step(point.w, upper, state.lower, bundle, (state, point.remembered))
 
 
@@ -119,33 +177,58 @@ def objective(problem: Problem, point: Point) -> float:
     return problem.lam * problem.regularizer.value(point.w) + point.value
 
 
-def _advance(
-    problem: Problem, point: Point, upper: float, state: _State, bundle: Bundle, eps: float, k_max: int
-) -> tuple[Point, Descent] | None:
+def _advance(problem: Problem, point: Point, upper: float, state: _State, bundle: Bundle, rules: Rules) -> Point | None:
     """Return the minimum along a direction of descent; None if there is none, even with B = I."""
     while True:
         descent = descent_direction(
-            problem, point, state.g, state.metric.apply, bundle, nearby=state.nearby, eps=eps, k_max=k_max
+            problem, point, state.g, state.metric.apply, bundle, nearby=state.nearby, eps=rules.eps, k_max=rules.k_max
         )
         if descent is not None:
-            state.t = linesearch.minimize(problem, descent.line, guess=float(np.clip(2.0 * state.t, 1e-3, 1.0)))
-            moved = descent.line.at(state.t)
+            t = linesearch.minimize(problem, descent.line, guess=float(np.clip(2.0 * state.t, 1e-3, 1.0)))
+            moved = descent.line.at(t)
             if objective(problem, moved) < upper:
-                return moved, descent
+                state.t = t
+                _learn(problem, point, moved, descent, state, bundle)
+                return moved
         if not len(state.metric):
             return None
         state.metric.clear()
 
 
 def _learn(problem: Problem, point: Point, moved: Point, descent: Descent, state: _State, bundle: Bundle) -> None:
-    """Choose the next subgradient just ahead, where it satisfies s'y > 0 (line 12), and update B."""
-    if problem.traits >= SMOOTH:
-        ahead = state.t
-    else:
-        ahead = state.t + 1e-10 * max(1.0, float(np.abs(moved.w).max())) / float(np.abs(descent.p).max())
+    """Choose the next subgradient just ahead, where s'y > 0 (line 12), and update B."""
+    ahead = state.t if problem.traits >= SMOOTH else state.t + step_nearby(moved.w, descent.p, _FIRST)
     g = subgradient_ahead(problem, descent.line, ahead, bundle)
     s, y = moved.w - point.w, g - state.g
     yy = float(y @ y)
     if yy > 0.0:
-        state.metric.push(s + max(0.0, _LEAST_CURVATURE - float(s @ y) / yy) * y, y)  # line 14
+        state.metric.push(s + max(0.0, _LEAST_CURVATURE - float(s @ y) / yy) * y, y)
     state.g = g
+
+
+def _look_around(state: _State, fallen: float, gap: float) -> bool:
+    """Look further ahead for kinks where they cut the step short, less far where no direction was found."""
+    if fallen <= 0.0:
+        if state.nearby <= _NEAREST:
+            return False
+        state.nearby *= 0.1
+        return True
+    blocked = state.t < 0.1 if len(state.metric) else fallen < 1e-3 * gap  # B makes 1 the natural step
+    state.nearby = min(4.0 * state.nearby, _FARTHEST) if blocked else max(0.5 * state.nearby, _FIRST)
+    return True
+
+
+def _bound(
+    problem: Problem, master: Master, bundle: Bundle, upper: float, point: Point, fallen: float, rules: Rules
+) -> float:
+    """Return the master's bound, with one more plane toward its minimizer where the steps add too little to it."""
+    solution = solve_master(problem, master, bundle, upper, point.w)
+    if fallen >= rules.cut * (upper - solution.lower):
+        return solution.lower
+    share, line = 0.1, point.toward(solution.w)
+    cut = line.at(share)
+    while not (np.isfinite(cut.value) and cut.value <= 1e6 * (1.0 + abs(upper))):
+        share *= 0.5
+        cut = line.at(share)
+    bundle.add(cut.w, cut.value, cut.subgradient)
+    return solve_master(problem, master, bundle, upper, point.w).lower

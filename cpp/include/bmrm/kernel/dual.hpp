@@ -132,20 +132,30 @@ void dual_steps(const View& X, const Rows& rows, std::span<const double> inverse
   for (std::size_t i = 0; i < X.n_rows; ++i) q[i] = rows.at(i) * (row_norm(X, i, inverse) + constant) / lam;
 }
 
+// The slopes and offsets of the proximal points of v.
+template <class L>
+void dual_start(const L& loss, std::span<const double> v, std::span<const double> y, double q, const DualPoint& point) {
+  for (std::size_t i = 0; i < v.size(); ++i) {
+    const ProxPoint p = prox(loss, v[i], y[i], q);
+    point.s[i] = p.slope;
+    point.b[i] = loss(p.z, y[i]).value - p.slope * p.z;
+  }
+}
+
 struct DualCheck {
   double value = 0.0;        // sum p l(f)
   double gap = 0.0;          // sum p (l(f) - s f - b)
-  double offset = 0.0;       // sum p b
-  double size = 0.0;         // sum p (|b| + |s f|): what rounding is measured by
+  double offset = 0.0;       // sum p (b + s offset): the offset of the plane of R
+  double size = 0.0;         // sum p (|b| + |s f| + |s offset|): what rounding is measured by
   std::size_t n_active = 0;  // rows that are not settled: they come first
 };
 
 // Looks at all rows with their true scores, and sorts the settled ones out.
 template <class L>
-DualCheck dual_check(const L& loss, std::span<const double> f, const Rows& rows, const DualPoint& point, double reach,
-                     std::span<std::int64_t> active) {
+DualCheck dual_check(const L& loss, std::span<const double> f, const Rows& rows, std::span<const double> offset,
+                     const DualPoint& point, double reach, std::span<std::int64_t> active) {
   DualCheck check;
-  Sum value, gap, offset, size;
+  Sum value, gap, plane, size;
   std::size_t end = f.size();
   for (std::size_t i = 0; i < f.size(); ++i) {
     const double p = rows.at(i), s = point.s[i], b = point.b[i];
@@ -153,13 +163,14 @@ DualCheck dual_check(const L& loss, std::span<const double> f, const Rows& rows,
     if (p > 0.0) {
       value.add(p * l);
       gap.add(p * excess(l, s, b, f[i]));
-      offset.add(p * b);
-      size.add(p * (std::abs(b) + std::abs(s * f[i])));
+      const double shift = offset.empty() ? 0.0 : s * offset[i];
+      plane.add(p * (b + shift));
+      size.add(p * (std::abs(b) + std::abs(s * f[i]) + std::abs(shift)));
     }
     const bool out = p == 0.0 || is_settled(loss, f[i], rows.y[i], s, reach);
     active[out ? --end : check.n_active++] = static_cast<std::int64_t>(i);
   }
-  check.value = value.value(), check.gap = gap.value(), check.offset = offset.value(), check.size = size.value();
+  check.value = value.value(), check.gap = gap.value(), check.offset = plane.value(), check.size = size.value();
   return check;
 }
 
