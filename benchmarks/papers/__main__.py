@@ -39,9 +39,10 @@ def main(arguments=None):
 
 
 def note(options, name):
-    flags = "".join(f" --{flag}" for flag in ("generated", "quick") if getattr(options, flag))
+    flags = "".join(f"--{flag} " for flag in ("generated", "quick") if getattr(options, flag))
     warning = "**A quick run with tiny sizes: its figures mean nothing.** " if options.quick else ""
-    return f"{warning}Made by `python -m papers{flags} --only {name}` (see {{doc}}`index`) on {environment()}."
+    command = f'make papers ARGS="{flags}--only {name}"'
+    return f"{warning}Made by `{command}` on {environment()}."
 
 
 def write_index(options, pages):

@@ -59,7 +59,7 @@ def table(page, shelf, runs):
                  number(near), f"{certificate.lower:.4f}")
             )  # fmt: skip
             if name == "adult":
-                claim_adult(page, solver, loss, best[solver])
+                claim_adult(page, data, solver, loss, best[solver])
     page.table(
         ("data", "lam", "solver", "best loss, paper", "here", "passes to 99 %, paper", "here", "proven bound"), rows
     )
@@ -75,10 +75,10 @@ def table(page, shelf, runs):
     )
 
 
-def claim_adult(page, solver, published, ours):
+def claim_adult(page, data, solver, published, ours):
     """The figures that must be met: a9a at lam 1e-4."""
-    close = abs(ours - published) <= TOLERANCE
-    verdict = "yes" if close else "no"
+    close = abs(ours - published) <= TOLERANCE if data.real else None
+    verdict = {True: "yes", False: "no", None: "not the published data"}[close]
     print(f"  a9a, lam 1e-4, {solver}: paper {published:.4f}, here {ours:.4f}, within {TOLERANCE}: {verdict}")
     page.claim(
         f"a9a, lam 1e-4: best loss of `{solver}` {published:.4f}", f"{ours:.4f} (asked: within {TOLERANCE})", close

@@ -14,6 +14,7 @@ import bmrm
 from papers import generated
 
 QUICK_ROWS = 240
+STAND_IN = "**generated stand-in**"
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Data:
     y: np.ndarray
     X_test: Any
     y_test: np.ndarray
+    real: bool  # the published data, not a stand-in
 
     def head(self, n):
         """The first n rows; rows are in random order or in the order of the published file."""
@@ -57,13 +59,11 @@ class Shelf:
         X, y, X_test, y_test, origin = self._read(name)
         if self.quick:
             X, y, X_test, y_test = X[:QUICK_ROWS], y[:QUICK_ROWS], X_test[:QUICK_ROWS], y_test[:QUICK_ROWS]
-        return Data(name, origin, X, y, X_test, y_test)
+        return Data(name, origin, X, y, X_test, y_test, real=not origin.startswith(STAND_IN))
 
     def _read(self, name):
         try:
-            return (
-                (*READERS[name](self.folder), f"{name}: {FILES[name]}") if self.folder else generate(name, self.quick)
-            )
+            return (*READERS[name](self.folder), FILES[name]) if self.folder else generate(name, self.quick)
         except FileNotFoundError:
             return generate(name, self.quick)
 
@@ -81,7 +81,7 @@ def generate(name, quick):
     kind, origin = generated.KINDS[name]
     X, y = kind(np.random.default_rng(sum(map(ord, name))), 2 * QUICK_ROWS if quick else None)
     cut = X.shape[0] // 2 if quick else 4 * X.shape[0] // 5
-    return X[:cut], y[:cut], X[cut:], y[cut:], f"{name}: **generated stand-in**, {origin}"
+    return X[:cut], y[:cut], X[cut:], y[cut:], f"{STAND_IN}, {origin}"
 
 
 def _shuffled(X, y, share=0.8):

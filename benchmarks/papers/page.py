@@ -42,7 +42,7 @@ class Page:
 
     def data(self, sets):
         """Say which data was used."""
-        self.parts.append("Data:\n\n" + "\n".join(f"- {data.origin}; {shape(data)}" for data in sets))
+        self.parts.append("Data:\n\n" + "\n".join(f"- {data.name}: {data.origin}; {shape(data)}" for data in sets))
 
     def table(self, head, rows):
         lines = ["| " + " | ".join(map(str, line)) + " |" for line in [head, *rows]]
@@ -61,16 +61,16 @@ class Page:
 
     def claim(self, paper, ours, agrees):
         """What the paper says, what was measured here, and whether the two agree (None: cannot be said)."""
-        self.claims.append((paper, ours, {True: "yes", False: "**no**", None: "open"}[agrees]))
+        self.claims.append((paper, ours, {True: "yes", False: "**no**", None: "cannot be said"}[agrees]))
 
     def write(self, folder, note):
         """Write the page; note says how it was made."""
         for file, figure in self.figures.items():
             figure.savefig(folder / file, dpi=80, metadata={"Software": None})
             plt.close(figure)
-        claims = Page("", "", "")
-        claims.table(("the paper", "here", "agrees"), self.claims)
-        parts = [f"# {self.title}", self.paper, note, *claims.parts, *self.parts]
+        claims = [("the paper", "here", "agrees"), ("---", "---", "---"), *self.claims]
+        verdicts = "\n".join(f"| {' | '.join(claim)} |" for claim in claims)
+        parts = [f"# {self.title}", self.paper, note, verdicts, *self.parts]
         (folder / f"{self.name}.md").write_text("\n\n".join(parts) + "\n")
 
 

@@ -18,9 +18,9 @@ def fits(solver, problem):
     return not missing(bmrm.solvers.get(solver), problem)
 
 
-def optimum(problem, seconds):
+def optimum(problem, seconds, tol=1e-6):
     """A certified run: its upper bound is the optimum, up to its relative gap."""
-    return bmrm.solve(problem, "auto", tol=1e-6, max_seconds=seconds)
+    return bmrm.solve(problem, "auto", tol=tol, max_seconds=seconds)
 
 
 class Curve:
