@@ -19,6 +19,7 @@ STYLES = {
     "ls_bmrm": ("tab:green", ":"),
     "auto": ("black", "-"),
     "pegasos": ("tab:orange", "-"),
+    "pegasos, all rows": ("tab:red", ":"),
     "adaptive_online": ("tab:purple", "--"),
     "proximal_online": ("tab:red", "-"),
     "subgradient_lbfgs": ("tab:red", "-"),
