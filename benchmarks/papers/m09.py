@@ -1,7 +1,5 @@
 """Menon: Large-Scale Support Vector Machines (2009), the training time that falls as examples are added."""
 
-import time
-
 import numpy as np
 
 import bmrm
@@ -9,9 +7,9 @@ from papers.page import Page, label, number, panels, style
 from papers.runs import error, optimum, problem_of, walk
 
 LAMS = (1e-3, 1e-4, 1e-5, 1e-6)
-SETS = ("covertype", "news")
-ABOVE = 0.01  # the error asked for, above the best one known
+SETS = {"covertype": 0.01, "news": 0.03}  # and how far the error asked for lies above the best one known
 PASSES = 30
+SEEDS = 3
 
 
 def make(shelf):
@@ -25,10 +23,11 @@ def make(shelf):
     sets = [shelf.get(name) for name in SETS]
     page.data(sets)
     page.text(
-        f"The test error asked for lies {ABOVE:.0%} above the best of the certified optima of the whole training set",
+        "The test error asked for lies a little above the best of the certified optima of the whole training set",
         f"for lam in {', '.join(f'{lam:g}' for lam in LAMS)}; each size has the lam that suits it best. Less than a",
-        "pass of Pegasos over n rows in random order is a pass over the first of them, and is measured as one. Seconds",
-        "include the certificate, but not the measuring of the test error.",
+        "pass of Pegasos over n rows in random order is a pass over the first of them, and is measured as one.",
+        f"Figures of Pegasos are medians of {SEEDS} seeds. Seconds include the certificate, but not the measuring of",
+        "the test error.",
     )
     figure, axes = panels(len(sets), rows=2)
     rows = []
@@ -41,53 +40,66 @@ def make(shelf):
 
 def study(page, shelf, data, top, bottom):
     """Time to the target for growing training sets."""
-    lams, m = shelf.few(LAMS), data.X.shape[0]
-    sizes = [int(m / 2.0**k) for k in range(10, -1, -1) if m / 2.0**k >= min(500, m / 2)]
-    target = ABOVE + min(best_error(shelf, data, lam) for lam in lams)
-    parts = {(n, lam): one_pass(data, n, lam) for n in sizes for lam in lams}
-    pegasos = [fewest_rows(shelf, data, n, lams, target, parts) for n in sizes]
-    bundle = [min(bundle_seconds(shelf, data, n, lam, target) for lam in lams) for n in sizes]
-    top.plot(sizes, [visited for visited, _ in pegasos], marker=".", label="pegasos", **style("pegasos"))
-    bottom.plot(sizes, [seconds for _, seconds in pegasos], marker=".", label="pegasos", **style("pegasos"))
+    lams, m, seeds = shelf.few(LAMS), data.X.shape[0], range(1 if shelf.quick else SEEDS)
+    parts = [int(m / 2.0 ** (k / 2.0)) for k in range(16, -1, -1) if m / 2.0 ** (k / 2.0) >= min(500, m / 2)]
+    sizes = parts[::-2][::-1]
+    problems = {(n, lam): problem for n in parts for lam, problem in problems_of(data, n, lams)}
+    target = SETS[data.name] + min(best_error(shelf, data, problems[m, lam]) for lam in lams)
+    partial = {(seed, *key): one_pass(data, problem, seed) for key, problem in problems.items() for seed in seeds}
+    pegasos = []
+    for n in sizes:
+        found = [fewest_rows(shelf, data, n, seed, target, problems, partial) for seed in seeds]
+        pegasos.append(sorted(found)[len(found) // 2])
+    bundle = [min(bundle_seconds(shelf, data, problems[n, lam], target) for lam in lams) for n in sizes]
+    visited, seconds = zip(*pegasos)
+    top.plot(sizes, visited, marker=".", label="pegasos", **style("pegasos"))
+    bottom.plot(sizes, seconds, marker=".", label="pegasos", **style("pegasos"))
     bottom.plot(sizes, bundle, marker=".", label="bmrm", **style("bmrm"))
     label(top, f"{data.name}, test error {target:.1%}", "training rows", "rows visited", "log-log")
     label(bottom, f"{data.name}, test error {target:.1%}", "training rows", "seconds", "log-log")
-    claim(page, data.name, sizes, [visited for visited, _ in pegasos], bundle)
-    return [
-        (data.name, f"{n:,}", number(visited, 6), number(seconds), number(other))
-        for n, (visited, seconds), other in zip(sizes, pegasos, bundle)
-    ]
+    claim(page, data.name, sizes, visited, bundle)
+    columns = zip(sizes, visited, seconds, bundle)
+    return [(data.name, f"{n:,}", number(rows, 6), number(s), number(other)) for n, rows, s, other in columns]
 
 
-def best_error(shelf, data, lam):
-    """Test error of the optimum on all rows."""
-    return error(optimum(problem_of(data.X, data.y, "hinge", lam=lam), shelf.seconds(4.0)).w, data.X_test, data.y_test)
+def problems_of(data, n, lams):
+    """The problems of the first n rows, for each lam."""
+    problem = problem_of(*data.head(n), "hinge")
+    return [(lam, problem.with_lam(lam)) for lam in lams]
 
 
-def one_pass(data, n, lam):
-    """Seconds and test error of one pass over the first n rows."""
-    began = time.perf_counter()
-    result = bmrm.solve(problem_of(*data.head(n), "hinge", lam=lam), "pegasos", tol=0.0, max_iter=1)
-    return time.perf_counter() - began, error(result.w, data.X_test, data.y_test)
+def best_error(shelf, data, problem):
+    """Test error of the optimum."""
+    return error(optimum(problem, shelf.seconds(4.0), tol=1e-3).w, data)
 
 
-def fewest_rows(shelf, data, n, lams, target, parts):
+def one_pass(data, problem, seed):
+    """Seconds and test error of one pass."""
+    result = bmrm.solve(problem, "pegasos", tol=0.0, max_iter=1, seed=seed)
+    return result.seconds, error(result.w, data)
+
+
+def fewest_rows(shelf, data, n, seed, target, problems, partial):
     """Fewest rows that a run with n examples has to visit for the target, and its seconds."""
-    found = [(rows, seconds) for (rows, _), (seconds, wrong) in parts.items() if rows <= n and wrong <= target]
-    for lam in lams if not found else ():
-        problem = problem_of(*data.head(n), "hinge", lam=lam)
-        for passes, (seconds, w) in enumerate(walk(problem, "pegasos", shelf.seconds(1.5)), start=1):
-            if error(w, data.X_test, data.y_test) <= target:
+    found = [
+        (rows, seconds)
+        for (other, rows, _), (seconds, wrong) in partial.items()
+        if other == seed and rows <= n and wrong <= target
+    ]
+    for problem in [p for (rows, _), p in problems.items() if rows == n and not found]:
+        for passes, (seconds, w) in enumerate(walk(problem, "pegasos", shelf.seconds(0.5), seed), start=1):
+            if error(w, data) <= target:
                 found.append((passes * n, seconds))
-            if passes >= PASSES or found:
+                break
+            if passes >= PASSES:
                 break
     return min(found, default=(np.inf, np.inf))
 
 
-def bundle_seconds(shelf, data, n, lam, target):
+def bundle_seconds(shelf, data, problem, target):
     """Seconds of the bundle method to the target; infinite if it does not get there."""
-    for seconds, w in walk(problem_of(*data.head(n), "hinge", lam=lam), "bmrm", shelf.seconds(1.5)):
-        if error(w, data.X_test, data.y_test) <= target:
+    for seconds, w in walk(problem, "bmrm", shelf.seconds(0.8)):
+        if error(w, data) <= target:
             return seconds
     return np.inf
 
