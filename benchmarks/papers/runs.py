@@ -57,7 +57,7 @@ def curve(problem, solver, seconds, tol=1e-6, **limits):
 def until(problem, solver, level, seconds):
     """The curve of a run that ends as soon as the objective is at most this level."""
     reached = lambda record: record.upper <= level  # noqa: E731
-    return Curve(bmrm.solve(problem, solver, tol=0.0, max_seconds=seconds, monitor=reached))
+    return Curve(bmrm.solve(problem, solver, tol=1e-6, max_seconds=seconds, monitor=reached))
 
 
 def walk(problem, solver, seconds, seed=0):
