@@ -98,8 +98,8 @@ def claims_hinge(page, times):
     wins = sum(ratio > 1.0 for ratio in plain)
     page.claim(
         "Hinge: subLBFGS reaches 2 % sooner than BMRM in most cases, by up to two orders of magnitude",
-        f"sooner in {wins} of {len(plain)} cases, by up to {number(max(plain, default=np.nan))} times or more (a run that did not "
-        "get there counts with its limit)",
+        f"sooner in {wins} of {len(plain)} cases, by up to {number(max(plain, default=np.nan))} times or more (a run "
+        "that did not get there counts with its limit)",
         wins > len(plain) / 2 if plain else None,
     )
     ocas = duels(times, "subgradient_lbfgs", "ls_bmrm")
