@@ -37,12 +37,18 @@ void selected_gram(const Matrix& X, In<std::int64_t> columns, In<double> D, Out<
   X.selected_gram(view(columns), D.data(), H.data(), n_threads);
 }
 
-void column_sizes(const Matrix& X, In<double> weight, Out<double> squares, Out<std::int64_t> counts) {
+std::pair<double, double> selected_size(const Matrix& X, In<std::int64_t> columns) {
+  check_columns(view(columns), X.n_cols());
+  nb::gil_scoped_release unlocked;
+  const SelectedSize size = X.selected_size(view(columns));
+  return {size.entries, size.pairs};
+}
+
+void column_squares(const Matrix& X, In<double> weight, Out<double> squares) {
   require_size(weight.size(), X.n_rows(), "weight");
   require_size(squares.size(), X.n_cols(), "squares");
-  require_size(counts.size(), X.n_cols(), "counts");
   nb::gil_scoped_release unlocked;
-  X.column_sizes(weight.data(), squares.data(), counts.data());
+  X.column_squares(weight.data(), squares.data());
 }
 
 std::unique_ptr<Columns> columns_of(const Matrix& X) {
@@ -94,8 +100,9 @@ void clip_slopes(const AnyScalarLoss& loss, Out<double> s, In<double> y) {
 void bind_coordinate(nb::module_& m) {
   m.def("selected_gram", &selected_gram, "X"_a, "columns"_a, "D"_a, "H"_a, "n_threads"_a = 1,
         "H = X_W' D X_W, row after row, for increasing columns W; column n_cols is the constant one.");
-  m.def("column_sizes", &column_sizes, "X"_a, "weight"_a, "squares"_a, "counts"_a,
-        "Adds sum_i weight_i x_ij^2 and the number of entries of each column.");
+  m.def("selected_size", &selected_size, "X"_a, "columns"_a,
+        "Entries of the columns, and pairs of entries of the same row: about what an epoch and X'DX cost.");
+  m.def("column_squares", &column_squares, "X"_a, "weight"_a, "squares"_a, "Adds sum_i weight_i x_ij^2.");
   m.def("descend_with_matrix", &descend_with_matrix, "H"_a, "slope"_a, "u"_a, "v"_a, "lower"_a, "upper"_a, "z"_a,
         "tol"_a, "max_epochs"_a,
         "Coordinate descent on <slope, z> + z'Hz/2 + u|z| + v z^2/2 around the given z: (epochs, violation).");

@@ -42,8 +42,8 @@ std::tuple<double, double, double, std::size_t, std::size_t, std::size_t> epoch(
   require_size(b.size(), m, "b");
   for (const std::int64_t i : view(active))
     require(i >= 0 && static_cast<std::size_t>(i) < m, "row " + std::to_string(i) + " does not exist");
-  const DualProblem problem{rows, optional_view(offset, m, "offset"), view(q), optional_view(inverse, d, "inverse"),
-                            lam,  intercept};
+  const DualProblem problem{
+      rows, optional_view(offset, m, "offset"), view(q), optional_view(inverse, d, "inverse"), lam, intercept};
   nb::gil_scoped_release unlocked;
   const DualPoint point{view(w), view(s), view(b)};
   const DualEpoch e = std::visit(
@@ -55,9 +55,9 @@ std::tuple<double, double, double, std::size_t, std::size_t, std::size_t> epoch(
 }
 
 std::tuple<double, double, double, double, std::size_t> check(const AnyScalarLoss& loss, In<double> f, In<double> y,
-                                                               OptionalIn weight, double scale, OptionalIn offset,
-                                                               Out<double> s, Out<double> b, double reach,
-                                                               Out<std::int64_t> active) {
+                                                              OptionalIn weight, double scale, OptionalIn offset,
+                                                              Out<double> s, Out<double> b, double reach,
+                                                              Out<std::int64_t> active) {
   const std::size_t m = f.size();
   const Rows rows = rows_of(y, weight, scale, m);
   require_size(s.size(), m, "s");
@@ -66,8 +66,8 @@ std::tuple<double, double, double, double, std::size_t> check(const AnyScalarLos
   nb::gil_scoped_release unlocked;
   const DualCheck c = std::visit(
       [&](const auto& one) {
-        return dual_check(one, view(f), rows, optional_view(offset, m, "offset"), DualPoint{{}, view(s), view(b)}, reach,
-                          view(active));
+        return dual_check(one, view(f), rows, optional_view(offset, m, "offset"), DualPoint{{}, view(s), view(b)},
+                          reach, view(active));
       },
       loss);
   return {c.value, c.gap, c.offset, c.size, c.n_active};
@@ -85,8 +85,8 @@ void bind_dual(nb::module_& m) {
         "One visit to each active row in random order; changes w, s, b and the order of active.\n\n"
         "Returns the estimated gap, the largest change of a score by its own row, the length of the way of w, the\n"
         "numbers of changed rows, of rows still active (they come first), and of entries visited.");
-  m.def("dual_check", &check, "loss"_a, "f"_a, "y"_a, "weight"_a.none(), "scale"_a, "offset"_a.none(), "s"_a,
-        "b"_a, "reach"_a, "active"_a,
+  m.def("dual_check", &check, "loss"_a, "f"_a, "y"_a, "weight"_a.none(), "scale"_a, "offset"_a.none(), "s"_a, "b"_a,
+        "reach"_a, "active"_a,
         "Sums over all rows with true scores f; fills active with all rows, settled ones last.\n\n"
         "Returns the weighted sums of l(f), of l(f) - s f - b, of b + s offset, of the sizes of those terms, and the\n"
         "number of active rows.");

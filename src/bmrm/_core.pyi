@@ -15,6 +15,9 @@ def parse_svmlight(text: numpy.typing.NDArray[numpy.uint8], zero_based: bool | N
     Values, indices, indptr, n_features, labels, the ends of each row's labels (or None), groups (or None), and whether indices count from 0.
     """
 
+def inner(a: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], b: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> float:
+    """The inner product of two vectors, on the calling thread."""
+
 class ActiveSetQp:
     """
     Minimizes 1/2 x'H x - b'x subject to x >= 0 and C x = c, for a positive semidefinite H.
@@ -249,8 +252,13 @@ def selected_gram(X: Matrix, columns: Annotated[NDArray[numpy.int64], dict(shape
     H = X_W' D X_W, row after row, for increasing columns W; column n_cols is the constant one.
     """
 
-def column_sizes(X: Matrix, weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], squares: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], counts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')]) -> None:
-    """Adds sum_i weight_i x_ij^2 and the number of entries of each column."""
+def selected_size(X: Matrix, columns: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[float, float]:
+    """
+    Entries of the columns, and pairs of entries of the same row: about what an epoch and X'DX cost.
+    """
+
+def column_squares(X: Matrix, weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], squares: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None:
+    """Adds sum_i weight_i x_ij^2."""
 
 def descend_with_matrix(H: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], slope: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], u: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], lower: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], tol: float, max_epochs: int) -> tuple[int, float]:
     """

@@ -46,7 +46,8 @@ class Matrix {
   virtual AnyView view() const = 0;  // for methods that take rows one at a time
   virtual void selected_gram(std::span<const std::int64_t> columns, const double* D, double* H,
                              int n_threads) const = 0;
-  virtual void column_sizes(const double* weight, double* squares, std::int64_t* counts) const = 0;
+  virtual SelectedSize selected_size(std::span<const std::int64_t> columns) const = 0;
+  virtual void column_squares(const double* weight, double* squares) const = 0;
   virtual std::unique_ptr<Columns> columns() const = 0;
 };
 
@@ -112,8 +113,11 @@ class MatrixOf : public Matrix {
   void selected_gram(std::span<const std::int64_t> columns, const double* D, double* H, int n_threads) const override {
     bmrm::selected_gram(X_, columns, D, H, n_threads);
   }
-  void column_sizes(const double* weight, double* squares, std::int64_t* counts) const override {
-    bmrm::column_sizes(X_, weight, squares, counts);
+  SelectedSize selected_size(std::span<const std::int64_t> columns) const override {
+    return bmrm::selected_size(X_, columns);
+  }
+  void column_squares(const double* weight, double* squares) const override {
+    bmrm::column_squares(X_, weight, squares);
   }
   std::unique_ptr<Columns> columns() const override {
     return std::make_unique<ColumnsOf<decltype(by_columns(X_))>>(by_columns(X_));

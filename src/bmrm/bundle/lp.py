@@ -40,7 +40,7 @@ class _Program(Memory):
         self.side = np.inf  # of the cube that w is kept in
         self.ids: npt.NDArray[np.int64] = np.empty(0, np.int64)
         self.norms: Array = np.empty(0)
-        self.largest: Array = np.empty(0)  # slope of any plane so far in each coordinate
+        self.largest: Array = np.empty(0)  # slopes of late in each coordinate
         self.columns: Array = np.empty(0)  # u_j = columns_j u'_j
         self.size = 0.0  # (xi, u, v) = size (xi', u', v')
         self.cost = 1.0
@@ -62,7 +62,7 @@ class _Program(Memory):
             self.ids, self.norms, self.highs = self.ids[kept], self.norms[kept], None
         first = self.ids.size
         for a in bundle.normals[first:]:
-            self.largest = np.maximum(self.largest, np.abs(a)) if self.largest.size else np.abs(a)
+            self._measure(np.abs(a))
             self.norms = np.append(self.norms, self.regularizer.reach(a, 1.0))
         if self._units_drifted():
             self._choose_units(bundle, upper)
@@ -101,6 +101,13 @@ class _Program(Memory):
         basis = self.highs.getBasis()
         rows = list(basis.row_status)[: self.ids.size]
         return ([int(s) for s in basis.col_status], [int(s) for s in rows]) if basis.valid else None
+
+    def _measure(self, slopes: Array) -> None:
+        """Take note of a plane's slopes; those far away count for less and less, they may be huge."""
+        if not self.largest.size:
+            self.largest = slopes
+        else:
+            self.largest = np.where(slopes > 0.0, np.maximum(slopes, 0.5 * self.largest), self.largest)
 
     def _units_drifted(self) -> bool:
         if not self.columns.size:

@@ -50,7 +50,7 @@ class Bundle:
     """
 
     def __init__(
-        self, dim: int, floor: float = 0.0, max_cuts: int | None = None, max_idle: int = 50, n_threads: int = 1
+        self, dim: int, floor: float = 0.0, max_cuts: int | None = None, max_idle: int = 20, n_threads: int = 1
     ) -> None:
         if max_cuts is not None and max_cuts < 3:
             raise ValueError(f"max_cuts must be at least 3, got {max_cuts}")
@@ -86,8 +86,8 @@ class Bundle:
         """Add the plane that touches R at w: normal a, offset b = value - <a, w>, less the rounding in it."""
         if not np.isfinite(value):
             return
-        rounding = 4.0 * np.finfo(np.float64).eps * (abs(value) + float(np.abs(a) @ np.abs(w)))
-        self.add_plane(a, value - float(a @ w) - rounding)
+        rounding = 4.0 * np.finfo(np.float64).eps * (abs(value) + _core.inner(np.abs(a), np.abs(w)))
+        self.add_plane(a, value - _core.inner(a, w) - rounding)
 
     def add_plane(self, a: Array, b: float) -> None:
         """Add a plane given by normal and offset; one with numbers whose products overflow is left out."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bmrm import _core
 from bmrm._traits import Trait
 from bmrm.regularizers.base import Along, Array, Separable
 
@@ -81,7 +82,7 @@ class ElasticNet(Separable, name="elastic_net"):
         """Return t -> Omega(w + t d): a parabola and absolute values."""
         absolute, square = self.parts
         sd = square * d
-        parabola = 0.5 * float(np.sum(square * w * w)), float(sd @ w), float(sd @ d)
+        parabola = 0.5 * float(np.sum(square * w * w)), _core.inner(sd, w), _core.inner(sd, d)
         if self.r == 0.0:
             return Along(*parabola)
         weight = np.ascontiguousarray(np.broadcast_to(absolute, w.shape), dtype=np.float64)

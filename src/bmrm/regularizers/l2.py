@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bmrm import _core
 from bmrm._traits import Trait
 from bmrm.regularizers.base import Along, Array, Separable
 
@@ -57,7 +58,7 @@ class L2(Separable, name="l2"):
     def along(self, w: Array, d: Array) -> Along:
         """Return the parabola t -> Omega(w + t d)."""
         sd = self.s * d
-        return Along(0.5 * float(np.sum(self.s * w * w)), float(sd @ w), float(sd @ d))
+        return Along(0.5 * float(np.sum(self.s * w * w)), _core.inner(sd, w), _core.inner(sd, d))
 
     def prox(self, v: Array, step: float) -> Array:
         """Return v / (1 + step * weights), within the bounds."""
@@ -67,7 +68,7 @@ class L2(Separable, name="l2"):
         """Return min lam Omega(w) + <c, w> and its minimizer clip(-c / (lam weights))."""
         if self.bounds is None and Trait.FREE_COORDINATES not in self.traits and np.ndim(box) == 0 and np.isinf(box):
             w = c / (-lam * self.s)
-            return 0.5 * float(c @ w), w
+            return 0.5 * _core.inner(c, w), w
         curvature = lam * np.broadcast_to(self.s, c.shape)
         lower, upper = np.maximum(self.lower, -np.asarray(box)), np.minimum(self.upper, box)
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -20,8 +20,6 @@ from bmrm.risks.linear import LinearPoint, LinearRisk
 Indices: TypeAlias = npt.NDArray[np.int64]
 
 _MOST_COLUMNS = 1500  # of a matrix X'DX that is formed: 18 MB
-_DENSE_GAIN = 4.0  # how much faster a row's share of X'DX is for dense rows
-_ROW_SHARE = 60.0  # entries of a row up to which X'DX costs less than the epochs it replaces
 
 
 @dataclass(frozen=True)
@@ -33,9 +31,16 @@ class Penalty:
     lower: Array
     upper: Array
 
-    def at(self, working: Indices) -> list[Array]:
+    def at(self, working: Indices) -> tuple[Array, Array, Array, Array]:
         """Return the entries of some coordinates."""
-        return [part[working] for part in (self.u, self.v, self.lower, self.upper)]
+        return self.u[working], self.v[working], self.lower[working], self.upper[working]
+
+    def violation(self, w: Array, g: Array) -> Array:
+        """Return how far each coordinate is from optimal where R has gradient g, in units of the gradient."""
+        slope = g + self.v * w
+        right, left = slope + np.where(w >= 0.0, self.u, -self.u), slope + np.where(w > 0.0, self.u, -self.u)
+        rising = np.where(w > self.lower, left, 0.0)
+        return np.maximum(np.maximum(rising, np.where(w < self.upper, -right, 0.0)), 0.0)
 
 
 @dataclass(frozen=True)
@@ -79,6 +84,7 @@ class ColumnModel:
 
     def __init__(self, risk: LinearRisk) -> None:
         self.risk = risk
+        self.epochs = 10.0  # that a descent is expected to take
         self._piecewise = Trait.PIECEWISE in risk.traits
 
     @cached_property
@@ -87,19 +93,13 @@ class ColumnModel:
         return _core.largest_curvature(self.risk.kernel)
 
     @cached_property
-    def _sizes(self) -> tuple[Array, Indices]:
-        design = self.risk.design
-        squares, counts = np.zeros(design.n_cols), np.zeros(design.n_cols, np.int64)
-        _core.column_sizes(design.matrix, self.risk.full_weight, squares, counts)
-        self.risk.products += 1
-        if design.intercept:
-            squares, counts = np.append(squares, 1.0), np.append(counts, design.n_rows)
-        return np.sqrt(squares), counts
-
-    @property
     def norms(self) -> Array:
         """The norm of each column, rows weighted: one reading of the data, once."""
-        return self._sizes[0]
+        design = self.risk.design
+        squares = np.zeros(design.n_cols)
+        _core.column_squares(design.matrix, self.risk.full_weight, squares)
+        self.risk.products += 1
+        return np.sqrt(design.join(squares, 1.0))
 
     def curvature(self, point: LinearPoint) -> Array:
         """Return p_i l''(f_i), a little more where a row has a slope but no curvature: the model must be bounded."""
@@ -123,30 +123,24 @@ class ColumnModel:
         g : array
             The gradient of R at w.
         tol : float
-            The largest move of an epoch, in units of the gradient, that ends the descent; a hundredth of it where
+            The largest move of an epoch, in units of the gradient, that ends the descent; a tenth of it where
             X'DX is formed, for epochs cost nothing there.
         """
         risk, moved, z = self.risk, w.copy(), w[working]
         parts = penalty.at(working)
-        if self.forms_matrix(working):
+        entries, pairs = _core.selected_size(risk.design.matrix, working)
+        # Measured: a pair costs what an epoch spends on an entry, and a descent whose epochs are free needs less care.
+        if working.size <= _MOST_COLUMNS and pairs <= 1.5 * self.epochs * entries:
             H = np.empty(working.size**2)
             _core.selected_gram(risk.design.matrix, working, D, H, risk.n_threads)
             risk.products += 1
-            _core.descend_with_matrix(H, g[working], *parts, z, 0.01 * tol, 100 * max_epochs)
+            _core.descend_with_matrix(H, g[working], *parts, z, 0.1 * tol, 2 * max_epochs)
         else:
             epochs, _ = risk.design.columns.descend(working, D, g[working], *parts, z, tol, max_epochs)
-            entries = float(self._sizes[1][working].sum()) / max(1, int(self._sizes[1].sum()))
-            risk.products += round(2 * epochs * entries)
+            risk.products += round(2 * epochs * entries / max(1, risk.design.matrix.n_entries))
+            self.epochs = float(epochs)
         moved[working] = z
         return moved
-
-    def forms_matrix(self, working: Indices) -> bool:
-        """Return whether X'DX on the working set is worth forming."""
-        if working.size > _MOST_COLUMNS:
-            return False
-        per_row = float(self._sizes[1][working].sum()) / self.risk.design.n_rows
-        dense = per_row >= 0.5 * working.size
-        return per_row <= _ROW_SHARE * (_DENSE_GAIN if dense else 1.0)
 
     def plane(self, point: LinearPoint, D: Array, ahead: Array | None, level_constant: bool) -> Plane:
         """Return the plane of the slopes that the model predicts for scores moved ahead.

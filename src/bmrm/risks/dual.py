@@ -77,7 +77,7 @@ class DualRows:
     >>> rows = DualRows(risk, np.ones(1), lam=0.5)
     >>> point = rows.flat()
     >>> rows.epoch(point, key=1, reach=np.inf).changed, point.w.round(6)
-    (1, array([1.]))
+    (2, array([1.]))
     """
 
     def __init__(self, risk: LinearRisk, weights: Array, lam: float) -> None:
@@ -138,7 +138,8 @@ class DualRows:
         """Look at all rows with their true scores, and sort the settled ones out: one product."""
         risk = self.risk
         value, gap, offset, size, n_active = _core.dual_check(
-            risk.kernel, risk.scores(point.w), risk.targets, *self._rows, risk.offset, point.s, point.b, reach, point.active
+            risk.kernel, risk.scores(point.w), risk.targets, *self._rows, risk.offset, point.s, point.b, reach,
+            point.active,
         )  # fmt: skip
         point.n_active, point.length = n_active, self.norm(point.w)
         return Check(value, gap, offset, 4.0 * _EPS * size)

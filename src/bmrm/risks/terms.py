@@ -1,4 +1,4 @@
-"""A piecewise linear-quadratic loss as a line and a few clipped ramps: the form in which an interior-point method reads it."""
+"""A piecewise linear-quadratic loss as a line and a few ramps: the form in which an interior-point method reads it."""
 
 from __future__ import annotations
 
@@ -58,12 +58,14 @@ class RowTerms:
 
     def along(self, z: Array) -> Array:
         """Return a_k = sign_k (z - knot_k), one row of the result for each ramp."""
-        return self.ramps.sign * (z - self.ramps.knot)
+        a: Array = self.ramps.sign * (z - self.ramps.knot)
+        return a
 
     def slopes(self, theta: Array) -> Array:
         """Return the slopes with respect to the scores, weights included, for given theta."""
         inner = self.ramps.slope + np.sum(self.ramps.sign * theta, axis=0)
-        return self.risk.full_weight * self.e * inner
+        slopes: Array = self.risk.full_weight * self.e * inner
+        return slopes
 
     def plane(self, theta: Array) -> tuple[Array, float]:
         """Return the plane below R that 0 <= theta <= jump proves, less its rounding: one product."""

@@ -30,26 +30,30 @@ class Barrier:
         The arguments of the terms at the start.
     jump, give : arrays that broadcast against a
         J and c.
+    share : array that broadcasts against a
+        Where in [0, J] theta begins, as a share of J; it is kept away from both ends.
+    mu : float
+        The products theta v and eta u at the start, for terms with an end.
     """
 
-    def __init__(self, a: Array, jump: Array, give: Array) -> None:
+    def __init__(self, a: Array, jump: Array, give: Array, share: Array, mu: float) -> None:
         finite = np.broadcast_to(np.isfinite(jump), a.shape)
         self.finite, self.give = finite, np.broadcast_to(give, a.shape)
-        shift = 0.5 * float(np.mean(np.abs(a))) if a.size else 0.0
-        shift = shift if shift > 0.0 else 1.0
-        u, v = np.maximum(a, 0.0) + shift, np.maximum(-a, 0.0) + shift
+        share = np.clip(share, 0.05, 0.95)
         J = np.where(finite, jump, 1.0)
+        shift = 0.5 * float(np.sum(np.abs(a))) / max(a.size, 1) or 1.0
         with np.errstate(divide="ignore", invalid="ignore"):
             ramp = np.where(finite, 0.0, (np.maximum(a, 0.0) + shift) / self.give)
-        self.theta = np.where(finite, J * (u / (u + v)), ramp)
-        self.eta = np.where(finite, J * (v / (u + v)), 1.0)
-        self.u = np.where(finite, u, 0.0)
-        self.v = np.where(finite, v, self.give * self.theta - a)
+        self.theta = np.where(finite, share * J, ramp)
+        self.eta = np.where(finite, (1.0 - share) * J, 1.0)
+        self.u = np.where(finite, mu / self.eta, 0.0)
+        self.v = np.where(finite, mu / self.theta, self.give * self.theta - a)
         self.pairs = self.theta.size + int(np.count_nonzero(finite))
 
     def products(self) -> Array:
         """Return theta v + eta u."""
-        return self.theta * self.v + self.eta * self.u
+        products: Array = self.theta * self.v + self.eta * self.u
+        return products
 
     def stiffness(self) -> Array:
         """Return d theta / d a along the central path: the terms' part of the Newton matrix."""
@@ -97,5 +101,6 @@ class Barrier:
 
 
 def _room(x: Array, dx: Array) -> float:
-    shrinks = dx < 0.0
-    return float(np.min(x[shrinks] / -dx[shrinks], initial=np.inf))
+    """Return the step at which the first x + t dx is 0."""
+    fastest = float(np.max(dx / -x, initial=0.0))
+    return 1.0 / fastest if fastest > 0.0 else np.inf

@@ -67,8 +67,8 @@ class Coordinate(Solver, name="coordinate"):
     Gramfort and Salmon 2017 (gap safe screening); Massias, Gramfort and Salmon 2018 (celer).
     """
 
-    working_set: int = 256
-    inner: float = 0.05
+    working_set: int = 1000
+    inner: float = 0.25
     max_epochs: int = 100
     screening: bool = True
 
@@ -84,8 +84,9 @@ class Coordinate(Solver, name="coordinate"):
             yield run.step()
         while run.advance():
             yield run.step()
-        run.lower = max(run.lower, solve_master(problem, master_for(problem.regularizer), run.bundle, run.upper,
-                                                run.point.w).lower)  # fmt: skip
+        if len(run.bundle) > 1:
+            master = master_for(problem.regularizer)
+            run.lower = max(run.lower, solve_master(problem, master, run.bundle, run.upper, run.point.w).lower)
         yield run.step()
 
 
@@ -105,12 +106,14 @@ class _Run:
         memory: dict[str, Any] = start.memory or {"alive": np.ones(d, bool), "proof": PlaneBound(self.regularizer)}
         self.alive, self.proof = memory["alive"], memory["proof"]
         self.lower, self.stuck = memory.get("lower", -np.inf), memory.get("stuck", 0)
-        self.iteration = memory.get("iteration", 0)
+        self.iteration, self.worst = memory.get("iteration", 0), memory.get("worst", 0.0)
+        self.model.epochs = memory.get("epochs", self.model.epochs)
         self.move_to(self.risk.at(start.w, memory.get("scores")))
 
     def step(self) -> Step:
-        names = ("alive", "proof", "lower", "stuck", "iteration")
-        memory = {name: getattr(self, name) for name in names} | {"scores": self.point.scores}
+        names = ("alive", "proof", "lower", "stuck", "iteration", "worst")
+        memory = {name: getattr(self, name) for name in names}
+        memory |= {"scores": self.point.scores, "epochs": self.model.epochs}
         return Step(self.point.w, self.upper, self.lower, self.bundle, memory)
 
     def move_to(self, point: Point) -> None:
@@ -140,38 +143,42 @@ class _Run:
             self.move_to(self.risk.at(self.point.w))
         working, covers = self.working_set()
         self.stuck = 0 if self.descend(self.point.subgradient, working, prove=covers) else self.stuck + 1
-        return self.stuck < 3
+        return bool(self.stuck < 3)
 
     def working_set(self) -> tuple[Indices, bool]:
         """Return the coordinates that may move, and whether all that violate optimality are among them."""
         w, g, u = self.point.w, self.point.subgradient, self.penalty.u
         base = (w != 0.0) | (u == 0.0)
         ratio = np.divide(np.abs(g), u, out=np.zeros_like(g), where=~base & self.alive)
-        room = max(self.settings.working_set, int(base.sum()))
-        near = np.flatnonzero(ratio > 0.8)
+        room = max(self.settings.working_set, 2 * int(base.sum()))
+        near = np.flatnonzero(ratio > 0.95)
         if near.size > room:
             near = near[np.argpartition(-ratio[near], room)[:room]]
         covers = int(np.sum(ratio > 1.0)) <= room
-        return np.union1d(np.flatnonzero(base), near).astype(np.int64), covers
+        base[near] = True
+        return np.flatnonzero(base), covers
 
     def descend(self, g: Array, working: Indices, prove: bool = False) -> bool:
         """Minimize the model on the working set, bound min J by it, and move; False if the objective does not fall."""
         point, D = self.point, self.curvature()
-        tol = self.settings.inner * 0.01**self.stuck * float(self.violation(g)[working].max(initial=0.0))
+        violation = float(self.penalty.violation(point.w, g)[working].max(initial=0.0))
+        self.worst = max(self.worst, violation)
+        share = float(np.clip(np.sqrt(violation / max(self.worst, 1e-300)), 0.01, self.settings.inner))
+        tol = share * 0.01**self.stuck * violation
         z = self.model.minimize(D, g, point.w, working, self.penalty, tol, self.settings.max_epochs)
-        line = cast(LinearLine, point.toward(z))
+        line = point.toward(z)
         ahead = line.score_direction
-        moved = self.along(line, z, float(g @ (z - point.w)) + 0.5 * float(np.sum(D * ahead * ahead)))
-        if prove:
+        promised = float(g @ (z - point.w)) + 0.5 * float(np.sum(D * ahead * ahead))
+        promised += self.problem.lam * (self.regularizer.value(z) - self.regularizer.value(point.w))
+        moved = self.along(line, z, promised)
+        if prove and -promised <= 0.1 * abs(self.upper):  # before, the bound would be far below
             exact = moved and np.allclose(self.point.slopes, point.slopes + D * ahead, rtol=1e-9, atol=0.0)
-            source = (self.point, D, None) if exact else (point, D, ahead)
-            self.bound(self.model.plane(*source, self.level_constant))
+            touched, ahead_of_it = (self.point, None) if exact else (point, ahead)
+            self.bound(self.model.plane(touched, D, ahead_of_it, self.level_constant))
         return moved
 
-    def along(self, line: LinearLine, z: Array, model_change: float) -> bool:
+    def along(self, line: LinearLine, z: Array, promised: float) -> bool:
         """Move to z if J falls by a third of what the model promises, else to the minimum on the line."""
-        lam, omega = self.problem.lam, self.regularizer.value
-        promised = model_change + lam * (omega(z) - omega(line.start.w))
         full = line.at(1.0)
         full.w = z
         if not self.objective(full) - self.upper <= 0.3 * promised:
@@ -182,24 +189,15 @@ class _Run:
         self.move_to(full)
         return True
 
-    def violation(self, g: Array) -> Array:
-        """Return how far each coordinate is from optimal, in units of the gradient."""
-        w, p = self.point.w, self.penalty
-        slope = g + p.v * w
-        right, left = slope + np.where(w >= 0.0, p.u, -p.u), slope + np.where(w > 0.0, p.u, -p.u)
-        rising = np.where(w > p.lower, left, 0.0)
-        return np.maximum(np.maximum(rising, np.where(w < p.upper, -right, 0.0)), 0.0)
-
     def bound(self, plane: Plane) -> None:
         """Raise the lower bound by the plane, and drop the coordinates that it proves to be 0."""
         lam = self.problem.lam
-        self.bundle.add(self.point.w, self.point.value, self.point.subgradient)
+        if self.regularizer.free.size:
+            self.bundle.add(self.point.w, self.point.value, self.point.subgradient)
         lower, theta = self.proof.of(self.bundle, lam, self.upper, plane.a, plane.offset)
         if self.proof.open and brace(self.problem, self.bundle, self.point.w, self.proof.open):
             lower, theta = self.proof.of(self.bundle, lam, self.upper, plane.a, plane.offset)
-        newest = np.zeros(len(self.bundle))
-        newest[-1] = 1.0
-        self.bundle.record(newest)
+        self.bundle.record(np.eye(len(self.bundle))[-1])
         lower -= 4.0 * np.finfo(np.float64).eps * float(np.abs(plane.a) @ np.abs(self.point.w))
         self.lower = max(self.lower, lower)
         if self.settings.screening and np.isfinite(lower) and np.isfinite(self.model.bend):

@@ -17,7 +17,6 @@ from bmrm.risks.dual import DualPoint, DualRows
 from bmrm.risks.linear import LinearRisk
 from bmrm.solvers.base import Solver, Start, Step, solve_master
 
-
 _FEWEST = 4  # epochs whose w are worth a mean
 
 
@@ -31,13 +30,12 @@ class _State:
     upper: float
     lower: float
     gap: float  # at the last check
+    total: Array  # of the w since the last check
     reach: float = np.inf
     epochs: int = 0
     seed: int = 0
     done: bool = False
-    total: Array | float = 0.0  # of the w since the last check, and their number
     count: int = 0
-
 
     def offer(self, w: Array, objective: float) -> None:
         """Keep w if it is the best so far."""
@@ -93,7 +91,7 @@ class DualCoordinate(Solver, name="dual_coordinate"):
         """Yield one step for each check of all rows; end when no slope changes any more."""
         rows = _dual_rows(problem)
         state: _State = start.memory or _begin(problem, rows, start)
-        bound = _Bound(problem, rows, start.bundle)
+        bound = _Bound(problem, start.bundle)
         while not state.done:
             estimate = self._descend(rows, state)
             _verify(problem, rows, bound, state, estimate)
@@ -120,20 +118,23 @@ class DualCoordinate(Solver, name="dual_coordinate"):
 class _Bound:
     """The proven lower bound of a dual point: its own value, or by the master where coordinates are free."""
 
-    def __init__(self, problem: Problem, rows: DualRows, bundle: Bundle | None) -> None:
-        self.problem, self.rows = problem, rows
+    def __init__(self, problem: Problem, bundle: Bundle | None) -> None:
+        self.problem = problem
         self.free = Trait.FREE_COORDINATES in problem.traits
         self.bundle = bundle
         if self.free:
-            risk = problem.risk
+            risk, regularizer = problem.risk, problem.regularizer
+            assert isinstance(regularizer, Separable)
+            self.free_coordinates = np.broadcast_to(regularizer.s, (risk.dim,)) == 0.0
             self.bundle = bundle or Bundle(risk.dim, risk.floor, 30, n_threads=risk.n_threads)
 
     def __call__(self, point: DualPoint, offset: float, rounding: float, a: Array | None, upper: float) -> float:
-        rows, lam = self.rows, self.problem.lam
+        lam = self.problem.lam
         if not self.free:
             length = point.length + point.error
             return offset - rounding - 0.5 * lam * length * length * (1.0 + 1e-15 * point.w.size)
-        assert self.bundle is not None and a is not None
+        assert self.bundle is not None
+        assert a is not None
         self.bundle.add_plane(a, offset - rounding)
         master = master_for(self.problem.regularizer)  # a new one each time: resumed runs are the same
         return solve_master(self.problem, master, self.bundle, upper, point.w).lower
@@ -141,7 +142,8 @@ class _Bound:
 
 def _dual_rows(problem: Problem) -> DualRows:
     risk, regularizer = problem.risk, problem.regularizer
-    assert isinstance(risk, LinearRisk) and isinstance(regularizer, Separable)
+    assert isinstance(risk, LinearRisk)
+    assert isinstance(regularizer, Separable)
     s = np.broadcast_to(regularizer.s, (risk.dim,))
     return DualRows(risk, np.where(s > 0.0, s, min(1.0, 0.01 / problem.lam)), problem.lam)
 
@@ -156,7 +158,8 @@ def _begin(problem: Problem, rows: DualRows, start: Start) -> _State:
         other = rows.near(at_start.remembered)
         if _dual_value(rows, other) > _dual_value(rows, point):
             point = other
-    return _State(point, np.zeros(start.w.size), start.w, upper, -np.inf, np.inf, seed=start.seed)
+    zero = np.zeros(start.w.size)
+    return _State(point, zero, start.w, upper, -np.inf, np.inf, zero, seed=start.seed)
 
 
 def _dual_value(rows: DualRows, point: DualPoint) -> float:
@@ -175,13 +178,12 @@ def _verify(problem: Problem, rows: DualRows, bound: _Bound, state: _State, esti
     if state.count >= _FEWEST:
         mean = state.total / state.count
         state.offer(mean, problem.objective(mean))
-    state.total, state.count = 0.0, 0
+    state.total, state.count = np.zeros(point.w.size), 0
     state.lower = max(state.lower, bound(point, check.offset, check.rounding, a, state.upper))
     state.gap = check.gap
     if bound.free:
-        free = np.broadcast_to(problem.regularizer.s, point.w.shape) == 0.0
-        moved = np.where(free, point.w - state.center, 0.0)
-        state.center = np.where(free, point.w, 0.0)
+        moved = np.where(bound.free_coordinates, point.w - state.center, 0.0)
+        state.center = np.where(bound.free_coordinates, point.w, 0.0)
         point.w += moved
         point.n_active = point.s.size
         state.done = state.done and not moved.any()

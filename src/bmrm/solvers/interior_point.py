@@ -24,6 +24,7 @@ from bmrm.solvers.newton_system import MOST_COLUMNS, NewtonSystem
 
 _TOWARD_END = 0.995  # share of the way to where a variable would be 0
 _REFRESH = 10
+_START_WIDTH = 0.3
 
 
 @dataclass(frozen=True)
@@ -103,18 +104,27 @@ class _Run:
             self._recall(start.memory)
 
     def _begin(self, w: Array) -> None:
-        """Start at the regularized least squares fit of the middle of the loss."""
+        """Start at the regularized least squares fit whose slopes rho (z - z0) fill the box of the dual.
+
+        These slopes are stationary, and with mu = J^2 / (8 rho) they lie on the central path but for terms of
+        second order.
+        """
+        terms, ramps = self.terms, self.terms.ramps
         point = self.risk.at(w)
         self._look_at(point)
-        terms = self.terms
-        gap = terms.arguments(point.scores) - terms.middle
+        whole = float(np.sum(ramps.jump[np.isfinite(ramps.jump)]))
+        distance = terms.arguments(point.scores) - terms.middle
+        rho = _START_WIDTH * whole / (float(self.p @ np.abs(distance)) or 1.0) if whole > 0.0 else 1.0
+        slope = ramps.slope + 0.5 * whole if whole > 0.0 else 0.0
         self.system.r = self.r + self.absolute
-        gradient = self.system.r * w + self.curvature.pull_back(self.p * terms.e * gap)
-        self._look_at(self.risk.at(w - self.system.at(self.p)(gradient, 1e-3)))
-        ramps = terms.ramps
-        self.rows = Barrier(terms.along(terms.arguments(self.point.scores)), ramps.jump, ramps.give)
-        jump = 2.0 * self.absolute[self.signed]
-        self.coordinates = Barrier(self.point.w[self.signed], jump, np.zeros_like(jump))
+        gradient = self.system.r * w + self.curvature.pull_back(self.p * terms.e * (slope + rho * distance))
+        self._look_at(self.risk.at(w - self.system.at(rho * self.p)(gradient, 1e-3)))
+        z = terms.arguments(self.point.scores)
+        share = 0.5 + rho * (z - terms.middle) / (whole or 1.0)
+        self.rows = Barrier(terms.along(z), ramps.jump, ramps.give, share, whole**2 / (8.0 * rho))
+        jump, v = 2.0 * self.absolute[self.signed], self.point.w[self.signed]
+        mu = 0.25 * float(np.sum(jump)) / max(jump.size, 1)
+        self.coordinates = Barrier(v, jump, np.zeros_like(jump), 0.5 * (1.0 + v), mu)
 
     def _recall(self, memory: dict[str, Any]) -> None:
         self.iteration, self.rows, self.coordinates = memory["iteration"], memory["rows"], memory["coordinates"]

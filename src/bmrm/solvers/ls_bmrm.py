@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bmrm import linesearch
+from bmrm import _core, linesearch
 from bmrm.bundle.master import master_for
 from bmrm.bundle.planes import Bundle
 from bmrm.problem import Problem
@@ -113,5 +113,5 @@ def _within_bounds(problem: Problem, point: Point) -> Point:
 
 def _cuts_off(cut: Point, w: Array, bundle: Bundle) -> bool:
     """Whether the plane at the cut raises the model at w; where the best point stays it may be known already."""
-    raised = cut.value + float(cut.subgradient @ (w - cut.w))
+    raised = cut.value + _core.inner(cut.subgradient, w - cut.w)
     return raised > bundle.value(w) + 1e-12 * (1.0 + abs(cut.value))

@@ -89,6 +89,7 @@ class _Run:
         self.curvature = RowCurvature(risk)
         self.system = NewtonSystem(self.curvature, self.r, settings.most_columns)
         self.factored = False
+        self.iteration: int
         best, self.iteration, scores = start.memory or (None, 0, None)
         self._move_to(risk.at(start.w if best is None else best, scores))
         self.best, self.best_upper = self.point.w, self.upper

@@ -56,8 +56,9 @@ class NewtonSystem:
             ridge *= 100.0
 
         def solve(g: Array, accuracy: float) -> Array:
-            d, _ = lapack.dpotrs(factor, scaling * g, lower=0)
-            return scaling * d
+            d: Array = lapack.dpotrs(factor, scaling * g, lower=0)[0]
+            d *= scaling
+            return d
 
         return solve
 

@@ -16,7 +16,7 @@ from bmrm.regularizers.base import Separable
 from bmrm.risks.base import Array
 from bmrm.risks.curvature import RowCurvature
 from bmrm.risks.envelope import Envelope, Smoothed, plane
-from bmrm.risks.linear import LinearLine, LinearRisk
+from bmrm.risks.linear import LinearLine, LinearPoint, LinearRisk
 from bmrm.solvers.base import Solver, Start, Step
 from bmrm.solvers.bounds import bound_of
 from bmrm.solvers.newton_system import MOST_COLUMNS, NewtonSystem
@@ -98,7 +98,7 @@ class _Run:
         self.whole: Array = curvature.diagonal(self.p) if self.free.size else np.zeros(0)
         self.best, self.upper, self.lower = start.w, np.inf, -np.inf
         if start.memory is None:
-            self.point = risk.at(start.w)
+            self.point = self._better_of(start.w, np.zeros(risk.dim))
             self.inner, self.iteration, self.solved = 0, 0, False
             center, self.sigma = self._first_center()
         else:
@@ -107,6 +107,17 @@ class _Run:
         self.envelope = Envelope(risk, center, 1.0 / self.sigma)
         self.rows = self.envelope.at(self.point.scores)
         self._look()
+
+    def _better_of(self, w: Array, origin: Array) -> LinearPoint:
+        """Return the start, or w = 0 if that is better: slopes far from the solution are a bad center."""
+        point = self.risk.at(w)
+        if not w.any():
+            return point
+        zero = self.risk.at(origin)
+        return point if self._objective(point) <= self._objective(zero) else zero
+
+    def _objective(self, point: LinearPoint) -> float:
+        return self.problem.lam * self.problem.regularizer.value(point.w) + point.value
 
     def _first_center(self) -> tuple[Array, float]:
         """Return half the slopes at the start, and a width with which most rows count in the first Newton step."""
@@ -128,7 +139,7 @@ class _Run:
         self.a, self.b = a, b
         self.gradient = self.r * self.point.w + a
         self.excess = max(0.0, self.point.value - loss - float(self.p @ (self.rows.slopes * self._moved())))
-        objective = self.problem.lam * self.problem.regularizer.value(self.point.w) + self.point.value
+        objective = self._objective(self.point)
         if objective < self.upper:
             self.best, self.upper = self.point.w, objective
 

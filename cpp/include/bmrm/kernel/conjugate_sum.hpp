@@ -57,8 +57,8 @@ inline void clip_slopes(const AnyScalarLoss& any, std::span<double> s, std::span
 
 inline double any_largest_curvature(const AnyScalarLoss& any) {
   double largest = kInfinity;
-  std::visit([&](const auto& one) { with_conjugate(one, [&](const auto& loss) { largest = largest_curvature(loss); }); },
-             any);
+  std::visit(
+      [&](const auto& one) { with_conjugate(one, [&](const auto& loss) { largest = largest_curvature(loss); }); }, any);
   return largest;
 }
 

@@ -41,7 +41,7 @@ struct DualPoint {
 struct DualEpoch {
   double estimate = 0.0;      // of the gap
   double movement = 0.0;      // the largest change of a row's own score by its own step
-  double variation = 0.0;     // the sum of the lengths of all changes of w, in the norm of S
+  double variation = 0.0;     // at least the sum of the lengths of all changes of w, in the norm of S
   std::size_t n_updates = 0;  // rows whose slope changed
   std::size_t n_active = 0;   // rows left for the next epoch
   std::size_t n_entries = 0;  // of the rows visited
@@ -64,19 +64,19 @@ template <class L, class View>
 class DualCoordinates {
  public:
   DualCoordinates(const View& X, const L& loss, const DualProblem& problem, const DualPoint& point)
-      : X_(X), loss_(loss), problem_(problem), point_(point) {}
+      : X_(X), loss_(loss), problem_(problem), point_(point), per_lam_(1.0 / problem.lam) {}
 
   // Visits the active rows once, in random order; those that turn out to be settled are moved to the end.
   DualEpoch epoch(std::span<std::int64_t> active, std::uint64_t key, double reach) {
     constexpr std::size_t kAhead = 3;
     RandomOrder order(active, key);
     const std::size_t n = active.size();
-    for (std::size_t k = 0; k < std::min(n, kAhead); ++k) prefetch_row(X_, order.draw(k));
+    for (std::size_t k = 0; k < std::min(n, kAhead); ++k) ask_for(order.draw(k));
     std::vector<std::int64_t> settled;
     DualEpoch sums;
     Patience patience;
     for (std::size_t k = 0; k < n; ++k) {
-      if (k + kAhead < n) prefetch_row(X_, order.draw(k + kAhead));
+      if (k + kAhead < n) ask_for(order.draw(k + kAhead));
       if (k % 256 == 255) patience.check();
       const std::int64_t i = active[k];
       if (step(static_cast<std::size_t>(i), reach, sums))
@@ -84,6 +84,7 @@ class DualCoordinates {
       else
         active[sums.n_active++] = i;
     }
+    sums.variation = std::sqrt(static_cast<double>(sums.n_updates) * sums.variation);
     std::copy(settled.begin(), settled.end(), active.begin() + static_cast<std::ptrdiff_t>(sums.n_active));
     return sums;
   }
@@ -100,11 +101,19 @@ class DualCoordinates {
     if (change == 0.0) return next.dslope == 0.0 && is_settled(loss_, f, y, s, reach);
     point_.s[i] = next.slope;
     point_.b[i] = loss_(next.z, y).value - next.slope * next.z;
-    move(i, -p * change / problem_.lam);
+    move(i, -p * change * per_lam_);
     ++sums.n_updates;
     sums.movement = std::max(sums.movement, std::abs(next.z - f));
-    sums.variation += std::abs(change) * std::sqrt(p * q / problem_.lam);
+    sums.variation += p * q * per_lam_ * change * change;
     return false;
+  }
+
+  void ask_for(std::size_t i) const {
+    prefetch_row(X_, i);
+    prefetch(point_.s.data() + i);
+    prefetch(point_.b.data() + i);
+    prefetch(problem_.q.data() + i);
+    prefetch(problem_.rows.y.data() + i);
   }
 
   double score(std::size_t i) const {
@@ -122,6 +131,7 @@ class DualCoordinates {
   const L& loss_;
   DualProblem problem_;
   DualPoint point_;
+  double per_lam_;
 };
 
 // q_i = p_i <x_i, S^-1 x_i> / lam

@@ -113,23 +113,48 @@ void selected_gram(const View& X, std::span<const std::int64_t> columns, const d
     for (std::size_t b = 0; b < a; ++b) H[a * k + b] = H[b * k + a];
 }
 
-// squares[j] = sum_i weight_i x_ij^2 and the number of entries that are not 0
+// How many entries the rows have in W, and how many pairs of entries: what an epoch of coordinate descent costs, and
+// what H costs. Estimated from every eighth row where there are many.
+struct SelectedSize {
+  double entries = 0.0, pairs = 0.0;
+};
+
 template <class Value, class Index>
-void column_sizes(const Csr<Value, Index>& X, const double* weight, double* squares, std::int64_t* counts) {
+SelectedSize selected_size(const Csr<Value, Index>& X, std::span<const std::int64_t> columns) {
+  const Selection W(columns, X.n_cols);
+  const std::size_t step = X.n_rows > 4096 ? 8 : 1;
+  SelectedSize sum;
+  for (std::size_t i = 0; i < X.n_rows; i += step) {
+    double n = W.constant;
+    for (std::int64_t p = X.indptr[i]; p < X.indptr[i + 1]; ++p)
+      n += W.place[static_cast<std::size_t>(X.indices[p])] >= 0;
+    sum.entries += n;
+    sum.pairs += 0.5 * n * (n + 1.0);
+  }
+  return {sum.entries * static_cast<double>(step), sum.pairs * static_cast<double>(step)};
+}
+template <class Value>
+SelectedSize selected_size(const Dense<Value>& X, std::span<const std::int64_t> columns) {
+  const auto m = static_cast<double>(X.n_rows), k = static_cast<double>(columns.size());
+  constexpr double kSideBySide = 8.0;  // so many pairs of dense rows take the time of one of compressed rows
+  return {m * k, 0.5 * m * k * (k + 1.0) / kSideBySide};
+}
+
+// squares[j] = sum_i weight_i x_ij^2
+template <class Value, class Index>
+void column_squares(const Csr<Value, Index>& X, const double* weight, double* squares) {
   Patience patience;
   for (std::size_t i = 0; i < X.n_rows; ++i) {
     if (i % 1024 == 0) patience.check();
     for (std::int64_t p = X.indptr[i]; p < X.indptr[i + 1]; ++p) {
       const auto x = static_cast<double>(X.values[p]);
       squares[X.indices[p]] += weight[i] * x * x;
-      ++counts[X.indices[p]];
     }
   }
 }
 template <class Value>
-void column_sizes(const Dense<Value>& X, const double* weight, double* squares, std::int64_t* counts) {
+void column_squares(const Dense<Value>& X, const double* weight, double* squares) {
   Patience patience;
-  std::fill(counts, counts + X.n_cols, static_cast<std::int64_t>(X.n_rows));
   for (std::size_t i = 0; i < X.n_rows; ++i) {
     if (i % 1024 == 0) patience.check();
     for (std::size_t j = 0; j < X.n_cols; ++j) {

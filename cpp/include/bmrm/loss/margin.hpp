@@ -119,22 +119,25 @@ struct Logistic {
     const double e = std::exp(-std::abs(f));
     return e / ((1.0 + e) * (1.0 + e));
   }
-  // z - v + q l'(z) = 0: its left side is concave where z > 0 and convex where z < 0, so Newton's steps from the side
-  // of 0 never overshoot, and from the other side only the first does.
-  ProxPoint prox(double v, double y, double q, double guess = std::numeric_limits<double>::quiet_NaN()) const {
-    const double u = y * v, side = u + 0.5 * q > 0.0 ? 1.0 : -1.0;
-    const double start = side > 0.0 ? std::max(0.0, u) : std::min(0.0, u + q);
-    double z = side * (y * guess) > side * start ? y * guess : start;
-    for (int step = 0; step < 100; ++step) {
-      const double h = curvature(z, 1.0);
-      double next = z - (z - u + q * (*this)(z, 1.0).slope) / (1.0 + q * h);
-      if (side * next < side * start) next = start;
-      const bool still = std::abs(next - z) <= 1e-15 * std::abs(z) || (step > 0 && side * (next - z) <= 0.0);
+  // For z >= 0: the z with z - v = q / (1 + exp(z)). z - v - q / (1 + exp(z)) is concave, so that Newton's steps from
+  // below never overshoot, and from above only the first does. 1 / (1 + exp(z)) >= exp(-z) / 2 gives a start.
+  static ProxPoint prox_right_of_0(double v, double q, double guess) {
+    double start = std::max(0.0, v);
+    if (std::isnan(guess) && q > 8.0) start = std::max(start, prox_of_exp(v, 0.5 * q));
+    double z = guess > start ? guess : start;
+    for (int step = 0;; ++step) {
+      const double e = std::exp(-z), slope = e / (1.0 + e), h = slope / (1.0 + e);
+      const double next = std::max(start, z - (z - v - q * slope) / (1.0 + q * h));
+      if (std::abs(next - z) <= 1e-15 * z || (step > 0 && next <= z) || step == 100)
+        return {z, slope, h / (1.0 + q * h)};
       z = next;
-      if (still) break;
     }
-    const double h = curvature(z, 1.0);
-    return {y * z, y * (*this)(z, 1.0).slope, h / (1.0 + q * h)};
+  }
+  // Where z < 0 the same equation holds for -z with -v - q in place of v.
+  ProxPoint prox(double v, double y, double q, double guess = std::numeric_limits<double>::quiet_NaN()) const {
+    const double u = y * v, side = u + 0.5 * q >= 0.0 ? 1.0 : -1.0;
+    const ProxPoint p = prox_right_of_0(side > 0.0 ? u : -u - q, q, side * y * guess);
+    return {side * y * p.z, -y * (side > 0.0 ? p.slope : 1.0 - p.slope), p.dslope};
   }
 };
 
