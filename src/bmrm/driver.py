@@ -193,6 +193,7 @@ class _Run:
         self.max_seconds = np.inf if max_seconds is None else max_seconds
         self.products, self.began = problem.risk.products, time.perf_counter()
         self.upper, self.lower, self.idle = np.inf, -np.inf, 0
+        self.least = np.inf  # of all objectives said by the solver, confirmed or not
         self.scale = 1.0  # of the objective: that of the start, at most 1
         self.history: list[Record] = []
         self.last: Step | None = None
@@ -227,7 +228,8 @@ class _Run:
 
     def _note(self, step: Step) -> Record:
         scale = 1e-15 * max(1.0, abs(step.upper))
-        progress = step.upper < self.upper - scale or step.lower > self.lower + scale
+        progress = step.upper < self.least - scale or step.lower > self.lower + scale
+        self.least = min(self.least, step.upper)
         self.idle = 0 if progress else self.idle + 1
         self.upper, self.lower = min(self.upper, step.upper), max(self.lower, step.lower)
         if not self.history and 0.0 < step.upper < 1.0:
