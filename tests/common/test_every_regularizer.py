@@ -52,8 +52,9 @@ def grid_minimum(regularizer, c, lam, box):
         lower, upper = (np.broadcast_to(side, c.shape)[j] for side in (regularizer.lower, regularizer.upper))
         t = np.union1d(t[(t >= lower) & (t <= upper)], [v for v in (lower, upper) if abs(v) <= box])
         weight = np.broadcast_to(regularizer.s, c.shape)[j]
-        r = {"l1": 1.0, "l2": 0.0}.get(regularizer.name, getattr(regularizer, "r", np.nan))
-        omega = r * np.abs(t) + (1.0 - r) * 0.5 * t**2
+        r = getattr(regularizer, "r", np.nan)
+        absolute, square = {"l1": (1.0, 0.0), "l2": (0.0, 1.0), "zero": (0.0, 0.0)}.get(regularizer.name, (r, 1.0 - r))
+        omega = absolute * np.abs(t) + square * 0.5 * t**2
         total += np.min(lam * weight * omega + c[j] * t)
     return total
 
