@@ -122,7 +122,7 @@ def chunks(page, shelf, sets):
     figure, axes = panels(len(sets))
     rows, turns = [], []
     for axis, data in zip(axes, sets):
-        sizes = shelf.few([n for n in (500, 2000, 8000, 32000, 128000) if n < data.X.shape[0]] or [60, 120])
+        sizes = shelf.few([n for n in (500, 2000, 8000, 32000, 128000) if n < data.X.shape[0]] or [30, 60])
         problems = [problem_of(*data.head(n), "hinge", lam=CHUNK_LAM) for n in sizes]
         for solver in ("bmrm", "ls_bmrm"):
             done = [curve(problem, solver, shelf.seconds(CHUNK_LIMIT), tol=TOL) for problem in problems]
