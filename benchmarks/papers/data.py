@@ -13,7 +13,7 @@ import scipy.sparse as sp
 import bmrm
 from papers import generated
 
-QUICK_ROWS = 240
+QUICK_ROWS = 120
 STAND_IN = "**generated stand-in**"
 
 
@@ -73,7 +73,7 @@ class Shelf:
 
     def seconds(self, limit):
         """The limit for a run."""
-        return 0.02 if self.quick else limit
+        return 0.01 if self.quick else limit
 
 
 def generate(name, quick):

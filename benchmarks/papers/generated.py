@@ -8,12 +8,12 @@ def _text(m, d, k, noise):
     """Bags of words: few of many columns, the first ones far more often than the last, rows of length 1."""
 
     def draw(rng, rows):
-        n = rows or m
-        columns = np.minimum((d * rng.random(n * k) ** 3).astype(np.int32), d - 1)
-        X = sp.csr_array((rng.lognormal(size=n * k), columns, np.arange(0, n * k + 1, k)), shape=(n, d))
+        n, words = (m, d) if rows is None else (rows, d // 20)
+        columns = np.minimum((words * rng.random(n * k) ** 3).astype(np.int32), words - 1)
+        X = sp.csr_array((rng.lognormal(size=n * k), columns, np.arange(0, n * k + 1, k)), shape=(n, words))
         X.sum_duplicates()
         X = sp.csr_array(sp.diags_array(1.0 / np.sqrt(X.multiply(X).sum(axis=1))) @ X)
-        score = X @ rng.normal(size=d)
+        score = X @ rng.normal(size=words)
         return X, np.where(score + noise * score.std() * rng.normal(size=n) > 0.0, 1.0, -1.0)
 
     return draw
