@@ -10,6 +10,7 @@ void bind_qp(nb::module_& m);
 void bind_matrix(nb::module_& m);
 void bind_losses(nb::module_& m);
 void bind_lines(nb::module_& m);
+void bind_rows(nb::module_& m);
 }  // namespace bmrm::py
 
 namespace {
@@ -36,4 +37,5 @@ NB_MODULE(_core, m) {
   bmrm::py::bind_matrix(m);
   bmrm::py::bind_losses(m);
   bmrm::py::bind_lines(m);
+  bmrm::py::bind_rows(m);
 }

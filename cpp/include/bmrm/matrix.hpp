@@ -10,12 +10,49 @@
 
 #include "bmrm/kernel/evaluate.hpp"
 #include "bmrm/kernel/product.hpp"
+#include "bmrm/kernel/shrinkage.hpp"
 
 namespace bmrm {
 
 struct Position {
   std::int64_t row;
   std::int64_t column;
+};
+
+// A stochastic epoch over the rows of any matrix; see descent.hpp and shrinkage.hpp.
+struct DescentCall {
+  RowLoss loss;
+  const Visits& visits;
+  const Tangents& tangents;
+  const Coordinates& at;
+  const Descent& descent;
+  double* w;
+  double* average;
+  Clock& clock;
+
+  template <class View>
+  void operator()(const View& X) const {
+    DescentEpoch<View>(X, loss, visits, tangents, at, descent, w, average, clock).run();
+  }
+};
+
+struct ShrinkageCall {
+  RowLoss loss;
+  const Visits& visits;
+  const Tangents& tangents;
+  const Coordinates& at;
+  std::span<const double> weights;
+  const Splitting& splitting;
+  double* w;
+  double* average;
+  double* curvature;  // null: splitting with l1
+  Clock& clock;
+
+  template <class View>
+  void operator()(const View& X) const {
+    if (curvature == nullptr) return splitting_epoch(X, loss, visits, tangents, at, weights, splitting, w, average, clock);
+    QuasiNewtonEpoch<View>(X, loss, visits, tangents, at, weights, splitting, w, average, curvature, clock).run();
+  }
 };
 
 class Matrix {
@@ -31,6 +68,8 @@ class Matrix {
   virtual void row_norms(double* squared, int n_threads) const = 0;
   virtual LossSum evaluate(const AnyScalarLoss& loss, const double* w, const Shift& shift, const Rows& rows, double* f,
                            double* l, double* g, int n_threads) = 0;
+  virtual void visit(const DescentCall& epoch) const = 0;
+  virtual void visit(const ShrinkageCall& epoch) const = 0;
   virtual std::optional<Position> first_nonfinite(int n_threads) const = 0;
 };
 
@@ -76,6 +115,9 @@ class MatrixOf : public Matrix {
     tdot(l, g, n_threads);
     return sum;
   }
+
+  void visit(const DescentCall& epoch) const override { epoch(X_); }
+  void visit(const ShrinkageCall& epoch) const override { epoch(X_); }
 
  protected:
   virtual void tdot_by_columns(const double* l, double* g, int n_threads) = 0;

@@ -16,8 +16,9 @@ from bmrm.solvers.bmrm_line import BMRMLine
 from bmrm.solvers.lbfgs import LBFGS
 from bmrm.solvers.ls_bmrm import LsBMRM
 from bmrm.solvers.scipy import SciPy
+from bmrm.solvers.sgd import SGD
 
-__all__ = ["BMRM", "LBFGS", "SOLVERS", "Auto", "BMRMLine", "LsBMRM", "SciPy", "Solver", "Start", "Step", "get"]
+__all__ = ["BMRM", "LBFGS", "SGD", "SOLVERS", "Auto", "BMRMLine", "LsBMRM", "SciPy", "Solver", "Start", "Step", "get"]
 
 
 def get(name: str | Solver, **parameters: Any) -> Solver:

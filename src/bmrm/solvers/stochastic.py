@@ -1,0 +1,147 @@
+"""What the stochastic solvers share: epochs, averages, and a certificate from the rows' tangents."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bmrm._traits import Trait
+from bmrm.bundle.master import master_for
+from bmrm.bundle.planes import Bundle
+from bmrm.problem import Problem
+from bmrm.risks.base import Array
+from bmrm.risks.linear import LinearRisk
+from bmrm.risks.rows import Course, Order, RowVisits
+from bmrm.solvers.base import Solver, Start, Step, bundle_for, solve_master
+
+_EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass
+class Progress:
+    """The memory of a stochastic run: where it is, its settings, the average plane, and the best point."""
+
+    course: Course
+    settings: dict[str, float]
+    randomness: dict[str, Any]
+    best: Array
+    upper: float
+    epochs: int = 0
+    normal: Array | None = None  # of the average plane
+    offset: float = 0.0
+
+    def average_in(self, a: Array, b: float) -> tuple[Array, float]:
+        """Return the average of the epochs' planes, with weights 1, 2, 3, ..., this one included."""
+        self.epochs += 1
+        rho = 2.0 / (self.epochs + 1.0)
+        self.normal = a.copy() if self.normal is None else (1.0 - rho) * self.normal + rho * a
+        self.offset = (1.0 - rho) * self.offset + rho * b - 4.0 * _EPS * (abs(self.offset) + abs(b))
+        return self.normal, self.offset
+
+
+@dataclass(frozen=True)
+class Stochastic(Solver):
+    """A method that visits one row, or a few, for each step; one epoch for each `Step` of the run.
+
+    The certificate costs one product for each epoch. Wherever row i was visited, its loss has a tangent
+    s_i <x_i, w> + b_i, and the sum of these, whatever the points they were taken at, is a plane below the risk::
+
+        a = X'(p s),   b = sum_i p_i b_i
+
+    For losses with one kink the average of these planes has the same offset as the dual objective has at the
+    averaged s. The planes of the epochs, their average, and the plane at the point that is evaluated anyway go into
+    a small bundle, whose master gives the bound.
+
+    Parameters
+    ----------
+    average : bool
+        Whether to return the average of the points, with weights 1, 2, 3, ..., instead of the last one. It is taken
+        every so many rows that it costs no more than the steps.
+    max_cuts : int
+        The most planes kept for the bound.
+    """
+
+    average: bool = True
+    max_cuts: int = 40
+
+    needs = frozenset({Trait.ROWS})
+    refuses = frozenset({Trait.BOUNDS})
+
+    @abstractmethod
+    def _begin(self, problem: Problem, visits: RowVisits, course: Course, rng: np.random.Generator) -> dict[str, float]:
+        """Prepare the course and return the settings that stay the same for the whole run."""
+
+    @abstractmethod
+    def _epoch(
+        self, problem: Problem, visits: RowVisits, course: Course, order: Order, settings: dict[str, float]
+    ) -> None:
+        """Visit the rows in this order."""
+
+    def steps(self, problem: Problem, start: Start) -> Iterator[Step]:
+        """Yield one step for each epoch."""
+        visits = visits_of(problem)
+        bundle, master = bundle_for(problem, start, self.max_cuts), master_for(problem.regularizer)
+        rng = np.random.Generator(np.random.PCG64(start.seed))
+        progress: Progress = start.memory or self._started(problem, visits, bundle, start, rng)
+        rng.bit_generator.state = progress.randomness
+        while True:
+            order = visits.draw(rng)
+            course = progress.course.copy()  # an interrupted epoch leaves no trace
+            self._epoch(problem, visits, course, order, progress.settings)
+            plane = visits.plane(course)
+            value, a = problem.risk.evaluate(course.point)
+            progress.course, progress.randomness = course, rng.bit_generator.state
+            objective = problem.lam * problem.regularizer.value(course.point) + value
+            if objective < progress.upper:
+                progress.best, progress.upper = course.point.copy(), objective
+            bundle.add_plane(*plane)
+            bundle.add_plane(*progress.average_in(*plane))
+            bundle.add(course.point, value, a)
+            lower = solve_master(problem, master, bundle, progress.upper, progress.best).lower
+            yield Step(progress.best, progress.upper, lower, bundle, progress)
+
+    def _started(
+        self, problem: Problem, visits: RowVisits, bundle: Bundle, start: Start, rng: np.random.Generator
+    ) -> Progress:
+        value, a = problem.risk.evaluate(start.w)
+        bundle.add(start.w, value, a)
+        upper = problem.lam * problem.regularizer.value(start.w) + value
+        course = visits.begin(start.w, self.average, Trait.QUADRATIC in problem.traits)
+        settings = self._begin(problem, visits, course, rng)
+        return Progress(course, settings, rng.bit_generator.state, start.w.copy(), upper)
+
+
+def visits_of(problem: Problem) -> RowVisits:
+    """Return the rows of the problem's risk."""
+    risk = problem.risk
+    if not isinstance(risk, LinearRisk):
+        raise TypeError(f"rows can be visited of a LinearRisk only, not of a {type(risk).__name__}")
+    return RowVisits(risk, getattr(problem.regularizer, "s", np.ones(1)))
+
+
+def radius_of(problem: Problem, course: Course) -> float:
+    """Return a bound of sqrt(2 Omega(w)) at the minimizer of J for l2: sqrt((R(0) - floor) / lam).
+
+    The minimizer w has a subgradient a of R with lam Omega'(w) = -a, so R(0) >= R(w) - <a, w> = R(w) + 2 lam Omega(w).
+    For the hinge loss this is the 1 / sqrt(lam) of Pegasos, because R(0) = 1.
+    """
+    risk = problem.risk
+    value = risk.at(np.zeros(risk.dim)).value
+    return float(np.sqrt(max(value - risk.floor, 0.0) / problem.lam))
+
+
+def tuned_t0(problem: Problem, visits: RowVisits, course: Course, rng: np.random.Generator, rule: str) -> float:
+    """Return t0 so that the first step 1 / (lam (1 + t0)) does well on a sample of the rows."""
+    lam = problem.lam
+
+    def trial(tried: Course, order: Order, eta: float) -> float:
+        visits.descend(tried, order, rule, lam=lam, t0=1.0 / (lam * eta))
+        return lam * problem.regularizer.value(tried.w)
+
+    first = min(1.0 / visits.typical_length(), 1.0 / lam)
+    eta = visits.tuned(course, rng, first, trial)
+    return max(1.0 / (lam * eta) - 1.0, 0.0)
