@@ -60,6 +60,15 @@ class Course:
         """The average, or the current point where no average has been taken yet or none is wanted."""
         return self.w if self.average is None or self.clock[1] == 0.0 else self.average
 
+    @property
+    def reach(self) -> float:
+        """R of the rules of D09."""
+        return float(self.clock[5])
+
+    @reach.setter
+    def reach(self, value: float) -> None:
+        self.clock[5] = value
+
 
 class RowVisits:
     """Draws rows and visits them.
@@ -135,7 +144,7 @@ class RowVisits:
         Weights of the regularizer are taken into the steps: those of coordinate j are divided by weight j, which is
         the same as a plain penalty on sqrt(weight_j) w_j.
         """
-        self._pay(order)
+        self._pay(course, order)
         _core.descent_epoch(
             *self._arguments(course, order, lam), rule, t0, radius, batch, self.every, course.w, course.average,
             course.clock,
@@ -146,7 +155,7 @@ class RowVisits:
 
         The steps are ``eta0 (1 + t / t0)^-power``.
         """
-        self._pay(order)
+        self._pay(course, order)
         _core.shrinkage_epoch(
             *self._arguments(course, order, lam), self.weights, eta0, t0, power, self.every, course.w, course.average,
             course.curvature, course.clock,
@@ -183,7 +192,7 @@ class RowVisits:
 
         def objective(eta: float) -> float:
             tried = course.copy()
-            tried.average = None
+            tried.average = tried.normal = None
             penalty = float(trial(tried, order, eta))
             value = penalty + self._sample_loss(tried.w, order)
             return value if np.isfinite(value) else np.inf
@@ -232,9 +241,9 @@ class RowVisits:
         center = np.where(self._shrinks == 0.0, course.point, 0.0)
         return np.asarray(center - self._metric * course.normal / lam)
 
-    def _pay(self, order: Order) -> None:
-        """Count two products for every time as many rows as there are have been visited."""
-        self._unpaid += 2.0 * order.size / max(1, self.active.size)
+    def _pay(self, course: Course, order: Order) -> None:
+        """Count the products: two for w and two for the dual point, as far as whole passes have come together."""
+        self._unpaid += (2.0 if course.normal is None else 4.0) * order.size / max(1, self.active.size)
         whole = int(self._unpaid)
         self._unpaid -= whole
         self.risk.products += whole

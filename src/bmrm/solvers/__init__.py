@@ -9,16 +9,39 @@ from __future__ import annotations
 
 from typing import Any
 
+from bmrm.solvers.adaptive_online import AdaptiveOnline
 from bmrm.solvers.auto import Auto
 from bmrm.solvers.base import SOLVERS, Solver, Start, Step
 from bmrm.solvers.bmrm import BMRM
 from bmrm.solvers.bmrm_line import BMRMLine
+from bmrm.solvers.folos import Folos
 from bmrm.solvers.lbfgs import LBFGS
 from bmrm.solvers.ls_bmrm import LsBMRM
+from bmrm.solvers.pegasos import Pegasos
+from bmrm.solvers.proximal_online import ProximalOnline
 from bmrm.solvers.scipy import SciPy
 from bmrm.solvers.sgd import SGD
+from bmrm.solvers.sgd_qn import SGDQN
 
-__all__ = ["BMRM", "LBFGS", "SGD", "SOLVERS", "Auto", "BMRMLine", "LsBMRM", "SciPy", "Solver", "Start", "Step", "get"]
+__all__ = [
+    "BMRM",
+    "LBFGS",
+    "SGD",
+    "SGDQN",
+    "SOLVERS",
+    "AdaptiveOnline",
+    "Auto",
+    "BMRMLine",
+    "Folos",
+    "LsBMRM",
+    "Pegasos",
+    "ProximalOnline",
+    "SciPy",
+    "Solver",
+    "Start",
+    "Step",
+    "get",
+]
 
 
 def get(name: str | Solver, **parameters: Any) -> Solver:

@@ -47,14 +47,16 @@ class Progress:
 class Stochastic(Solver):
     """A method that visits one row, or a few, for each step; one epoch for each `Step` of the run.
 
-    The certificate costs one product for each epoch. Wherever row i was visited, its loss has a tangent
-    s_i <x_i, w> + b_i, and the sum of these, whatever the points they were taken at, is a plane below the risk::
+    The certificate comes from tangents of the rows' losses. Taken at whatever points, with slopes s_i and offsets
+    b_i, they add up to a plane below the risk, which is a point of the dual problem::
 
-        a = X'(p s),   b = sum_i p_i b_i
+        a = X'(p s),   b = sum_i p_i b_i,   lower = b + min over w of lam Omega(w) + <a, w>
 
-    For losses with one kink the average of these planes has the same offset as the dual objective has at the
-    averaged s. The planes of the epochs, their average, and the plane at the point that is evaluated anyway go into
-    a small bundle, whose master gives the bound.
+    With l2 the minimizer u is at hand, and whenever a row is visited its tangent at u is mixed into (s_i, b_i) with the
+    weight that raises the bound most (a Frank-Wolfe step on the block of that row): the row is in the cache anyway.
+    Otherwise the tangents of the last visits are kept, and the planes of the epochs are averaged. The epoch's plane
+    and that at the point evaluated go into a small bundle, whose master gives the bound and also serves coordinates
+    that are not penalized.
 
     Parameters
     ----------
@@ -66,7 +68,7 @@ class Stochastic(Solver):
     """
 
     average: bool = True
-    max_cuts: int = 40
+    max_cuts: int = 30
 
     needs = frozenset({Trait.ROWS})
     refuses = frozenset({Trait.BOUNDS})
@@ -99,7 +101,8 @@ class Stochastic(Solver):
             if objective < progress.upper:
                 progress.best, progress.upper = course.point.copy(), objective
             bundle.add_plane(*plane)
-            bundle.add_plane(*progress.average_in(*plane))
+            if course.normal is None:
+                bundle.add_plane(*progress.average_in(*plane))
             bundle.add(course.point, value, a)
             lower = solve_master(problem, master, bundle, progress.upper, progress.best).lower
             yield Step(progress.best, progress.upper, lower, bundle, progress)
@@ -123,7 +126,7 @@ def visits_of(problem: Problem) -> RowVisits:
     return RowVisits(risk, getattr(problem.regularizer, "s", np.ones(1)))
 
 
-def radius_of(problem: Problem, course: Course) -> float:
+def radius_of(problem: Problem) -> float:
     """Return a bound of sqrt(2 Omega(w)) at the minimizer of J for l2: sqrt((R(0) - floor) / lam).
 
     The minimizer w has a subgradient a of R with lam Omega'(w) = -a, so R(0) >= R(w) - <a, w> = R(w) + 2 lam Omega(w).
@@ -145,3 +148,23 @@ def tuned_t0(problem: Problem, visits: RowVisits, course: Course, rng: np.random
     first = min(1.0 / visits.typical_length(), 1.0 / lam)
     eta = visits.tuned(course, rng, first, trial)
     return max(1.0 / (lam * eta) - 1.0, 0.0)
+
+
+def tuned_eta(
+    problem: Problem, visits: RowVisits, course: Course, rng: np.random.Generator, power: float
+) -> float:
+    """Return eta0 so that the steps eta0 (1 + t / m)^-power do well on a sample of the rows."""
+    lam, m = problem.lam, float(visits.active.size)
+
+    def trial(tried: Course, order: Order, eta: float) -> float:
+        visits.shrink(tried, order, lam=lam, eta0=eta, t0=m, power=power)
+        return lam * problem.regularizer.value(tried.w)
+
+    first = 1.0 if course.curvature is not None else 1.0 / visits.typical_length()
+    return visits.tuned(course, rng, first, trial)
+
+
+def checked_batch(batch: int, solver: str) -> None:
+    """Raise unless the number of rows for each step is a whole number of at least 1."""
+    if not isinstance(batch, (int, np.integer)) or isinstance(batch, bool) or batch < 1:
+        raise ValueError(f"parameter 'batch' of solver '{solver}' must be a whole number of at least 1, got {batch!r}")

@@ -177,7 +177,7 @@ class DescentEpoch {
       const auto i = static_cast<std::size_t>(rows[k]);
       scores_[k] = w_.dot(i) + visits_.shift_of(i);
       touched_[k] = loss_(scores_[k], visits_.y[i]);
-      fold(X_, at_, visits_, tangents_, i, scores_[k], touched_[k]);
+      note_tangent(X_, loss_, at_, visits_, tangents_, i, scores_[k], touched_[k]);
       if (descent_.rule >= Rule::kAdaptive) note(i, touched_[k].slope);
     }
     const Pace pace = next_pace(descent_, clock_);

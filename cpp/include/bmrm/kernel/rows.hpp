@@ -115,52 +115,70 @@ double row_length(const View& X, std::size_t i, const Coordinates& at) {
   return s;
 }
 
-// A tangent slope <x_i, w> + offset of every row's loss: together a plane below the risk, a point of the dual.
+struct Tangent {
+  double slope;
+  double offset;
+};
+
+// The tangent slope <x_i, w> + offset at the score f, less what rounding may have added to it; not finite where the
+// loss has overflowed.
+inline Tangent tangent_at(double f, double shift, ValueSlope v) {
+  const double moved = v.slope * (f - shift);
+  const double rounding = 8.0 * std::numeric_limits<double>::epsilon() * (std::abs(v.value) + std::abs(moved));
+  return {v.slope, v.value - moved - rounding};
+}
+
+// A tangent of every row's loss: together a plane below the risk, a point of the dual problem.
 //
 // Without `u` the newest tangent of a row replaces the last one. With it, u = center - metric (sum_i share_i slope_i
-// x_i) / lam, and a new tangent is mixed in with the weight that raises the dual objective most: a Frank-Wolfe step
-// on the block of row i, for the hinge loss the exact coordinate step.
+// x_i) / lam, and whenever a row is in hand its tangent at u is mixed in with the weight that raises the dual objective
+// most: a Frank-Wolfe step on the block of row i, for the hinge loss the exact coordinate step.
 struct Tangents {
   std::span<double> slopes;
   std::span<double> offsets;
   double* u = nullptr;
   double lam = 1.0;
   double share = 0.0;  // what a row that counts 1 has in the risk
+
+  void replace(std::size_t i, Tangent met) const {
+    if (!std::isfinite(met.offset)) return;
+    slopes[i] = met.slope;
+    offsets[i] = met.offset;
+  }
+
+  // Moves toward the tangent met, for a row with that score and share and |x_i|^2; returns the change of the slope.
+  double mix(std::size_t i, Tangent met, double score, double part, double length) const {
+    const double change = met.slope - slopes[i];
+    const double gain = (met.offset - offsets[i]) + change * score;
+    if (!(gain > 0.0) || !std::isfinite(gain)) return 0.0;
+    const double cost = part * change * change * length / lam;
+    const double gamma = cost > gain ? gain / cost : 1.0;
+    slopes[i] += gamma * change;
+    offsets[i] += gamma * (met.offset - offsets[i]) - 2.0 * std::numeric_limits<double>::epsilon() * std::abs(offsets[i]);
+    return gamma * change;
+  }
 };
 
+// Takes note of a row that was visited with score f and has the loss v there.
 template <class View>
-void fold(const View& X, const Coordinates& at, const Visits& visits, const Tangents& tangents, std::size_t i, double f,
-          ValueSlope v) {
-  const double moved = v.slope * (f - visits.shift_of(i));
-  const double rounding = 8.0 * std::numeric_limits<double>::epsilon() * (std::abs(v.value) + std::abs(moved));
-  const double offset = v.value - moved - rounding;
-  if (!std::isfinite(offset)) return;  // the loss has overflowed: the row keeps the tangent it had
-  double& slope_now = tangents.slopes[i];
-  double& offset_now = tangents.offsets[i];
+void note_tangent(const View& X, const RowLoss& loss, const Coordinates& at, const Visits& visits,
+                  const Tangents& tangents, std::size_t i, double f, ValueSlope v) {
+  const double shift = visits.shift_of(i);
   double* u = tangents.u;
-  if (u == nullptr) {
-    slope_now = v.slope;
-    offset_now = offset;
-    return;
-  }
-  const std::size_t d = X.n_cols;
-  const double change = v.slope - slope_now;
-  double score = at.constant ? u[d] : 0.0;
+  if (u == nullptr) return tangents.replace(i, tangent_at(f, shift, v));
+  double score = at.constant ? u[X.n_cols] : 0.0;
   each_entry(X, i, [&](std::size_t j, double x) { score += x * u[j]; });
-  const double gain = (offset - offset_now) + change * score;
-  if (!(gain > 0.0)) return;
-  const double share = tangents.share * visits.counts(i);
-  const double cost = share * change * change * row_length(X, i, at) / tangents.lam;
-  const double gamma = cost > gain ? gain / cost : 1.0;
-  slope_now += gamma * change;
-  offset_now += gamma * (offset - offset_now) - 2.0 * std::numeric_limits<double>::epsilon() * std::abs(offset_now);
-  const double c = -share * gamma * change / tangents.lam;
+  const Tangent met = tangent_at(score + shift, shift, loss(score + shift, visits.y[i]));
+  const double part = tangents.share * visits.counts(i);
+  const double change = tangents.mix(i, met, score, part, row_length(X, i, at));
+  if (change == 0.0) return;
+  const double c = -part * change / tangents.lam;
   if (at.plain()) {
     each_entry(X, i, [&](std::size_t j, double x) { u[j] += c * x; });
   } else {
     each_entry(X, i, [&](std::size_t j, double x) { u[j] += c * at.metric[j] * x; });
   }
-  if (at.constant) u[d] += c * at.constant_metric;
+  if (at.constant) u[X.n_cols] += c * at.constant_metric;
 }
 
 // -eta times the slope of row i, what the row counts included; bounded where the loss is steep. `length` is

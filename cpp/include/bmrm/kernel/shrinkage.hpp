@@ -46,7 +46,7 @@ void splitting_epoch(const View& X, const RowLoss& loss, const Visits& visits, c
     each_entry(X, i, [&](std::size_t j, double x) { f += x * current(j); });
     if (at.constant) f += current(X.n_cols);
     const ValueSlope v = loss(f, visits.y[i]);
-    fold(X, at, visits, tangents, i, f, v);
+    note_tangent(X, loss, at, visits, tangents, i, f, v);
     const double eta = splitting.at(clock.t);
     const double c = coefficient(loss, visits, i, f, v, eta, [&] { return row_length(X, i, at); });
     if (c != 0.0) {
@@ -120,7 +120,7 @@ class QuasiNewtonEpoch {
   void step(std::size_t i, double eta, bool with_secant) {
     const double f = dot(i);
     const ValueSlope v = loss_(f, visits_.y[i]);
-    fold(X_, at_, visits_, tangents_, i, f, v);
+    note_tangent(X_, loss_, at_, visits_, tangents_, i, f, v);
     const double c = coefficient(loss_, visits_, i, f, v, eta, [&] { return length(i); });
     if (c != 0.0) {
       each_entry(X_, i, [&](std::size_t j, double x) { w_[j] += c * metric_[j] * x; });
