@@ -16,7 +16,7 @@ from bmrm.risks.linear import LinearRisk
 Order = npt.NDArray[np.int64]
 
 _SAMPLE = 1000
-_TRIALS = 40
+_SMALLEST = 2.0**-40
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -35,6 +35,8 @@ class Course:
         visits so that the dual objective is large.
     normal : array, optional
         a = X'(p s), as of the end of the last epoch.
+    center : array
+        Where the dual holds the coordinates that are not penalized (see `RowVisits.plane`); 0 for the others.
     clock : array
         Steps, points in the average, rows since the last of these; and, for the rules of D09, steps since R was
         changed, the sum of the tau, R, and the largest subgradient of a row seen.
@@ -47,12 +49,13 @@ class Course:
     slopes: Array
     offsets: Array
     normal: Array | None
+    center: Array
     clock: Array = field(default_factory=lambda: np.zeros(7))
     curvature: Array | None = None
 
     def copy(self) -> Course:
         """Return a course that can go on by itself."""
-        arrays = (self.w, self.average, self.slopes, self.offsets, self.normal, self.clock, self.curvature)
+        arrays = (self.w, self.average, self.slopes, self.offsets, self.normal, self.center, self.clock, self.curvature)
         return Course(*(None if array is None else array.copy() for array in arrays))  # type: ignore[arg-type]
 
     @property
@@ -90,7 +93,7 @@ class RowVisits:
     >>> visits = RowVisits(risk, np.ones(1))
     >>> course = visits.begin(np.zeros(1), average=False, mixed=True)
     >>> visits.descend(course, np.array([0, 1]), "sgd", lam=0.5, t0=3.0)
-    >>> course.w, visits.plane(course)[0]
+    >>> course.w, visits.plane(course, lam=0.5)[0]
     (array([0.8]), array([-1.]))
     """
 
@@ -122,7 +125,8 @@ class RowVisits:
         """
         m = self.risk.design.n_rows
         mean, normal = w.copy() if average else None, np.zeros(w.size) if mixed else None
-        return Course(w.copy(), mean, np.zeros(m), np.full(m, self.risk.floor), normal)
+        center = np.where(self._shrinks == 0.0, w, 0.0)
+        return Course(w.copy(), mean, np.zeros(m), np.full(m, self.risk.floor), normal, center)
 
     def draw(self, rng: np.random.Generator) -> Order:
         """Return all rows that count, in random order."""
@@ -161,20 +165,29 @@ class RowVisits:
             course.curvature, course.clock,
         )  # fmt: skip
 
-    def plane(self, course: Course) -> tuple[Array, float]:
+    def plane(self, course: Course, lam: float) -> tuple[Array, float]:
         """Return a plane (a, b) below the risk, from the tangents of all rows: one product.
 
-        a = X'(p s) and b = sum_i p_i b_i, less what rounding may have added.
+        a = X'(p s) and b = sum_i p_i b_i, less what rounding may have added. Coordinates that are not penalized are
+        penalized in the dual, around a center that follows (the method of multipliers), until a is 0 there.
         """
         risk, p = self.risk, self.risk.full_weight
         counted = p * course.slopes
         a = risk.pull_back(counted, float(np.sum(counted)))
         if course.normal is not None:
             course.normal = a
+            course.center = np.where(self._shrinks == 0.0, course.center - self._metric * a / lam, 0.0)
         rounding = 16.0 * _EPS * (float(p @ np.abs(course.offsets)) + float(np.abs(a) @ np.abs(course.w)))
         return a, float(p @ course.offsets) - rounding
 
-    def tuned(self, course: Course, rng: np.random.Generator, first: float, trial: Callable[..., Any]) -> float:
+    def tuned(
+        self,
+        course: Course,
+        rng: np.random.Generator,
+        first: float,
+        trial: Callable[[Course, Order, float], None],
+        penalty: Callable[[Array], float],
+    ) -> float:
         """Return the step with which one visit of a sample of rows does best on that sample, by a factor of 2.
 
         Parameters
@@ -184,28 +197,33 @@ class RowVisits:
         rng : Generator
             Draws the sample of at most 1000 rows.
         first : float
-            The first step tried; then it is doubled, or halved, as long as that helps.
+            The first step tried; it is divided by 4 until it is better than none, then doubled or halved as long as
+            that helps.
         trial : callable
-            ``trial(course, order, eta)`` visits the rows and returns Omega's part of the objective.
+            ``trial(course, order, eta)`` visits the rows.
+        penalty : callable
+            ``penalty(w)`` is the regularizer's part of the objective.
         """
         order = self.draw(rng)[:_SAMPLE]
 
         def objective(eta: float) -> float:
             tried = course.copy()
             tried.average = tried.normal = None
-            penalty = float(trial(tried, order, eta))
-            value = penalty + self._sample_loss(tried.w, order)
+            trial(tried, order, eta)
+            value = float(penalty(tried.w)) + self._sample_loss(tried.w, order)
             return value if np.isfinite(value) else np.inf
 
-        best, eta = objective(first), first
+        bound = self._sample_loss(course.w, order) + float(penalty(course.w))
+        eta, best = first, objective(first)
+        while not best < bound:  # worse than no step at all: far too long, or there is nothing to gain
+            if eta < _SMALLEST * first:
+                return first
+            eta, best = 0.25 * eta, objective(0.25 * eta)
         for factor in (2.0, 0.5):
-            for _ in range(_TRIALS):
-                value = objective(eta * factor)
-                if not (value < best or value == np.inf):
-                    break
-                best, eta = value, eta * factor
-            if eta != first and np.isfinite(best):
-                break
+            value = objective(factor * eta)
+            while value < best and _SMALLEST * first < eta < first / _SMALLEST:
+                eta, best = factor * eta, value
+                value = objective(factor * eta)
         return eta
 
     def typical_length(self) -> float:
@@ -235,11 +253,8 @@ class RowVisits:
         )  # fmt: skip
 
     def _dual_point(self, course: Course, lam: float) -> Array | None:
-        """Return the minimizer of lam Omega(w) + <a, w>; coordinates that are not penalized stay near the course's."""
-        if course.normal is None:
-            return None
-        center = np.where(self._shrinks == 0.0, course.point, 0.0)
-        return np.asarray(center - self._metric * course.normal / lam)
+        """Return the minimizer of lam Omega(w) + <a, w>; coordinates that are not penalized stay near their center."""
+        return None if course.normal is None else np.asarray(course.center - self._metric * course.normal / lam)
 
     def _pay(self, course: Course, order: Order) -> None:
         """Count the products: two for w and two for the dual point, as far as whole passes have come together."""

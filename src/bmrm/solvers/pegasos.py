@@ -9,7 +9,7 @@ import numpy as np
 from bmrm._traits import Trait
 from bmrm.problem import Problem
 from bmrm.risks.rows import Course, Order, RowVisits
-from bmrm.solvers.stochastic import Stochastic, checked_batch, radius_of
+from bmrm.solvers.stochastic import Stochastic, checked_batch, into_ball, radius_of
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,9 @@ class Pegasos(Stochastic, name="pegasos"):
         checked_batch(self.batch, self.name)
 
     def _begin(self, problem: Problem, visits: RowVisits, course: Course, rng: np.random.Generator) -> dict[str, float]:
-        return {"radius": radius_of(problem)}
+        radius = radius_of(problem)
+        into_ball(problem, course, radius)
+        return {"radius": radius}
 
     def _epoch(
         self, problem: Problem, visits: RowVisits, course: Course, order: Order, settings: dict[str, float]

@@ -9,7 +9,7 @@ import numpy as np
 from bmrm._traits import Trait
 from bmrm.problem import Problem
 from bmrm.risks.rows import Course, Order, RowVisits
-from bmrm.solvers.stochastic import Stochastic, checked_batch, radius_of
+from bmrm.solvers.stochastic import Stochastic, checked_batch, into_ball, radius_of
 
 _SMALLEST = 1e-100  # a ball of radius 0 would make the steps 0 / 0
 
@@ -62,6 +62,7 @@ class ProximalOnline(Stochastic, name="proximal_online"):
 
     def _begin(self, problem: Problem, visits: RowVisits, course: Course, rng: np.random.Generator) -> dict[str, float]:
         radius = radius_of(problem)
+        into_ball(problem, course, radius)
         course.reach = max(min(1.0, radius), _SMALLEST)
         return {"radius": radius}
 

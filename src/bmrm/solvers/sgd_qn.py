@@ -11,6 +11,8 @@ from bmrm.problem import Problem
 from bmrm.risks.rows import Course, Order, RowVisits
 from bmrm.solvers.stochastic import Stochastic, tuned_eta
 
+_ROUNDS, _SAMPLE = 3, 1000  # of rows that give a first idea of the curvature
+
 
 @dataclass(frozen=True)
 class SGDQN(Stochastic, name="sgd_qn"):
@@ -54,9 +56,15 @@ class SGDQN(Stochastic, name="sgd_qn"):
     needs = frozenset({Trait.ROWS, Trait.QUADRATIC})
 
     def _begin(self, problem: Problem, visits: RowVisits, course: Course, rng: np.random.Generator) -> dict[str, float]:
-        course.curvature = np.zeros(course.w.size)
-        eta0 = tuned_eta(problem, visits, course, rng, 0.75) if self.eta0 is None else self.eta0
-        return {"t0": float(visits.active.size), "eta0": eta0}
+        course.curvature, settings = np.zeros(course.w.size), {"t0": float(visits.active.size)}
+        for _ in range(_ROUNDS):
+            eta0 = tuned_eta(problem, visits, course, rng, 0.75) if self.eta0 is None else self.eta0
+            settings["eta0"] = eta0
+            trial = course.copy()
+            trial.average = trial.normal = None
+            visits.shrink(trial, visits.draw(rng)[:_SAMPLE], lam=problem.lam, power=0.75, **settings)
+            course.curvature, course.clock[3] = trial.curvature, trial.clock[3]
+        return settings
 
     def _epoch(
         self, problem: Problem, visits: RowVisits, course: Course, order: Order, settings: dict[str, float]

@@ -16,31 +16,18 @@ from bmrm.problem import Problem
 from bmrm.risks.base import Array
 from bmrm.risks.linear import LinearRisk
 from bmrm.risks.rows import Course, Order, RowVisits
-from bmrm.solvers.base import Solver, Start, Step, bundle_for, solve_master
-
-_EPS = float(np.finfo(np.float64).eps)
-
+from bmrm.solvers.base import Solver, Start, Step, bundle_for, evaluate_near, solve_master
 
 @dataclass
 class Progress:
-    """The memory of a stochastic run: where it is, its settings, the average plane, and the best point."""
+    """The memory of a stochastic run: where it is, its settings, and the best point."""
 
     course: Course
     settings: dict[str, float]
     randomness: dict[str, Any]
     best: Array
     upper: float
-    epochs: int = 0
-    normal: Array | None = None  # of the average plane
-    offset: float = 0.0
-
-    def average_in(self, a: Array, b: float) -> tuple[Array, float]:
-        """Return the average of the epochs' planes, with weights 1, 2, 3, ..., this one included."""
-        self.epochs += 1
-        rho = 2.0 / (self.epochs + 1.0)
-        self.normal = a.copy() if self.normal is None else (1.0 - rho) * self.normal + rho * a
-        self.offset = (1.0 - rho) * self.offset + rho * b - 4.0 * _EPS * (abs(self.offset) + abs(b))
-        return self.normal, self.offset
+    target: Array | None = None  # the minimizer of the last master
 
 
 @dataclass(frozen=True)
@@ -54,9 +41,9 @@ class Stochastic(Solver):
 
     With l2 the minimizer u is at hand, and whenever a row is visited its tangent at u is mixed into (s_i, b_i) with the
     weight that raises the bound most (a Frank-Wolfe step on the block of that row): the row is in the cache anyway.
-    Otherwise the tangents of the last visits are kept, and the planes of the epochs are averaged. The epoch's plane
-    and that at the point evaluated go into a small bundle, whose master gives the bound and also serves coordinates
-    that are not penalized.
+    Otherwise the tangents of the last visits are kept. The epoch's plane and one more go into a small bundle, whose
+    master gives the bound and also serves coordinates that are not penalized: with l2 that at the point evaluated,
+    otherwise that at the master's minimizer, as in `BMRM`.
 
     Parameters
     ----------
@@ -94,18 +81,21 @@ class Stochastic(Solver):
             order = visits.draw(rng)
             course = progress.course.copy()  # an interrupted epoch leaves no trace
             self._epoch(problem, visits, course, order, progress.settings)
-            plane = visits.plane(course)
-            value, a = problem.risk.evaluate(course.point)
+            plane = visits.plane(course, problem.lam)
+            point = problem.risk.at(course.point)
             progress.course, progress.randomness = course, rng.bit_generator.state
-            objective = problem.lam * problem.regularizer.value(course.point) + value
+            objective = problem.lam * problem.regularizer.value(point.w) + point.value
             if objective < progress.upper:
-                progress.best, progress.upper = course.point.copy(), objective
+                progress.best, progress.upper = point.w.copy(), objective
             bundle.add_plane(*plane)
-            if course.normal is None:
-                bundle.add_plane(*progress.average_in(*plane))
-            bundle.add(course.point, value, a)
-            lower = solve_master(problem, master, bundle, progress.upper, progress.best).lower
-            yield Step(progress.best, progress.upper, lower, bundle, progress)
+            if course.normal is not None:
+                bundle.add(point.w, point.value, point.subgradient)
+            elif progress.target is not None:
+                limit = 1e6 * (1.0 + abs(progress.upper))
+                bundle.add(*evaluate_near(problem, progress.target, progress.best, limit))
+            solution = solve_master(problem, master, bundle, progress.upper, progress.best)
+            progress.target = solution.w
+            yield Step(progress.best, progress.upper, solution.lower, bundle, progress)
 
     def _started(
         self, problem: Problem, visits: RowVisits, bundle: Bundle, start: Start, rng: np.random.Generator
@@ -137,16 +127,22 @@ def radius_of(problem: Problem) -> float:
     return float(np.sqrt(max(value - risk.floor, 0.0) / problem.lam))
 
 
+def into_ball(problem: Problem, course: Course, radius: float) -> None:
+    """Move the start of a course to the nearest point with sqrt(2 Omega(w)) <= radius."""
+    norm = float(np.sqrt(2.0 * problem.regularizer.value(course.w)))
+    if norm > radius:
+        course.w *= radius / norm
+
+
 def tuned_t0(problem: Problem, visits: RowVisits, course: Course, rng: np.random.Generator, rule: str) -> float:
     """Return t0 so that the first step 1 / (lam (1 + t0)) does well on a sample of the rows."""
     lam = problem.lam
 
-    def trial(tried: Course, order: Order, eta: float) -> float:
+    def trial(tried: Course, order: Order, eta: float) -> None:
         visits.descend(tried, order, rule, lam=lam, t0=1.0 / (lam * eta))
-        return lam * problem.regularizer.value(tried.w)
 
     first = min(1.0 / visits.typical_length(), 1.0 / lam)
-    eta = visits.tuned(course, rng, first, trial)
+    eta = visits.tuned(course, rng, first, trial, lambda w: lam * problem.regularizer.value(w))
     return max(1.0 / (lam * eta) - 1.0, 0.0)
 
 
@@ -156,12 +152,11 @@ def tuned_eta(
     """Return eta0 so that the steps eta0 (1 + t / m)^-power do well on a sample of the rows."""
     lam, m = problem.lam, float(visits.active.size)
 
-    def trial(tried: Course, order: Order, eta: float) -> float:
+    def trial(tried: Course, order: Order, eta: float) -> None:
         visits.shrink(tried, order, lam=lam, eta0=eta, t0=m, power=power)
-        return lam * problem.regularizer.value(tried.w)
 
-    first = 1.0 if course.curvature is not None else 1.0 / visits.typical_length()
-    return visits.tuned(course, rng, first, trial)
+    first = 1.0 / visits.typical_length() if course.curvature is None else 1.0
+    return visits.tuned(course, rng, first, trial, lambda w: lam * problem.regularizer.value(w))
 
 
 def checked_batch(batch: int, solver: str) -> None:

@@ -126,25 +126,21 @@ class QuasiNewtonEpoch {
       each_entry(X_, i, [&](std::size_t j, double x) { w_[j] += c * metric_[j] * x; });
       if (at_.constant) w_[X_.n_cols] += c * metric_[X_.n_cols];
     }
-    if (with_secant) secant(i, v.slope, c);
+    if (with_secant) secant(i, f, v.slope);
   }
 
-  // Of a row's coordinates, h_j moves toward (s' - s) x_ij / (change of w_j), of all others toward 0.
-  void secant(std::size_t i, double slope, double c) {
+  // h_j moves toward (change of the slope) / (change of the score) x_ij^2: the diagonal of the row's own curvature. The
+  // ratio (change of the subgradient)_j / (change of w_j) would divide by D_j, which then falls ever faster.
+  void secant(std::size_t i, double f, double slope) {
     clock_.phase += 1.0;
     const double share = 2.0 / (clock_.phase + 1.0);
-    double bent = 0.0;
-    if (c != 0.0) {
-      const double change = loss_(dot(i), visits_.y[i]).slope - slope;
-      bent = std::max(0.0, visits_.counts(i) * change / c);
-      if (!std::isfinite(bent)) return;
-    }
+    const double moved = dot(i), change = loss_(moved, visits_.y[i]).slope - slope;
+    const double bent = moved == f ? 0.0 : std::max(0.0, visits_.counts(i) * change / (moved - f));
+    if (!std::isfinite(bent)) return;
     for (std::size_t j = 0; j < metric_.size(); ++j) h_[j] -= share * h_[j];
     if (bent == 0.0) return;
-    each_entry(X_, i, [&](std::size_t j, double x) {
-      if (x != 0.0) h_[j] += share * bent / metric_[j];
-    });
-    if (at_.constant) h_[X_.n_cols] += share * bent / metric_[X_.n_cols];
+    each_entry(X_, i, [&](std::size_t j, double x) { h_[j] += share * bent * x * x; });
+    if (at_.constant) h_[X_.n_cols] += share * bent;
   }
 
   // The penalty of so many rows at once, as a backward step: that one is never too long.
@@ -152,10 +148,14 @@ class QuasiNewtonEpoch {
     for (std::size_t j = 0; j < metric_.size(); ++j) w_[j] /= 1.0 + eta * metric_[j] * splitting_.lam * weights_[j];
   }
 
+  // Rows that come to rest on a kink look ever more curved as the steps become shorter; therefore D_j is at least
+  // 1 / (100 lam weights_j), as Bordes et al. have it.
   void renew() {
-    const double least = splitting_.lam * *std::max_element(weights_.begin(), weights_.end());
-    for (std::size_t j = 0; j < metric_.size(); ++j)
-      metric_[j] = 1.0 / (h_[j] + (weights_[j] > 0.0 ? splitting_.lam * weights_[j] : least));
+    const double most = splitting_.lam * *std::max_element(weights_.begin(), weights_.end());
+    for (std::size_t j = 0; j < metric_.size(); ++j) {
+      const double penalty = weights_[j] > 0.0 ? splitting_.lam * weights_[j] : most;
+      metric_[j] = 1.0 / (penalty + std::min(h_[j], 99.0 * penalty));
+    }
   }
 
   const View& X_;
