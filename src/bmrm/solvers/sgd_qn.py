@@ -18,16 +18,17 @@ _ROUNDS, _SAMPLE = 3, 1000  # of rows that give a first idea of the curvature
 class SGDQN(Stochastic, name="sgd_qn"):
     """SGD-QN (M09; Bordes, Bottou and Gallinari): steps scaled by an estimate of the inverse curvature.
 
-    The loop, with D = diag(1 / (lam + h_j))::
+    The loop, with D = diag(1 / (lam + min(h_j, 99 lam)))::
 
         for t = 1, 2, ...
             draw a row i
             w = w - eta D (l'(<x_i, w>) x_i + lam w)
-            now and then:  h_j = running mean of (change of the row's subgradient)_j / (change of w)_j
+            now and then:  h_j = running mean of (change of l') / (change of <x_i, w>) x_ij^2
 
-    The penalty is applied, and h renewed, every few rows, so that both cost no more than the steps. The means have
-    weights 1, 2, 3, ... The steps are eta = eta0 (1 + t / m)^(-3/4): D need not be right for the average of the points
-    to converge. Weights of the regularizer are taken into D; coordinates that are not penalized are not shrunk. Steps
+    The penalty is applied, and h renewed, every few rows, so that both cost no more than the steps; h is learned on a
+    sample and in the first epoch, with weights 1, 2, 3, ... Bordes et al. take (change of the row's gradient)_j /
+    (change of w_j) instead, in which D_j itself appears and falls ever faster. The steps are
+    eta = eta0 (1 + t / m)^(-3/4): D need not be right for the average of the points to converge. Weights of the regularizer are taken into D; coordinates that are not penalized are not shrunk. Steps
     on losses with unbounded slopes are bounded as in `SGD`.
 
     Parameters

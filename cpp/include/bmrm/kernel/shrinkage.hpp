@@ -63,7 +63,8 @@ void splitting_epoch(const View& X, const RowLoss& loss, const Visits& visits, c
 
 // w_j -= eta B_j (lam weights_j w_j + s x_ij), B_j = 1 / (lam weights_j + h_j); h is the running mean of what pairs of
 // subgradients of one row, before and after its step, say of the curvature along each coordinate. The penalty is
-// applied, and h renewed, every `every` rows.
+// applied, and h renewed, every `every` rows; h only up to step t0, because rows that come to rest on a kink look ever
+// more curved as the steps become shorter.
 template <class View>
 class QuasiNewtonEpoch {
  public:
@@ -92,7 +93,7 @@ class QuasiNewtonEpoch {
       const auto i = static_cast<std::size_t>(row);
       const double eta = splitting_.at(clock_.t);
       const bool last = (rows += 1.0) >= splitting_.every || &row == &visits_.order.back();
-      step(i, eta, last);
+      step(i, eta, last && clock_.t < splitting_.t0);
       clock_.t += 1.0;
       if (last) {
         shrink(rows * eta);
@@ -148,8 +149,7 @@ class QuasiNewtonEpoch {
     for (std::size_t j = 0; j < metric_.size(); ++j) w_[j] /= 1.0 + eta * metric_[j] * splitting_.lam * weights_[j];
   }
 
-  // Rows that come to rest on a kink look ever more curved as the steps become shorter; therefore D_j is at least
-  // 1 / (100 lam weights_j), as Bordes et al. have it.
+  // D_j is at least 1 / (100 lam weights_j), as Bordes et al. have it.
   void renew() {
     const double most = splitting_.lam * *std::max_element(weights_.begin(), weights_.end());
     for (std::size_t j = 0; j < metric_.size(); ++j) {
