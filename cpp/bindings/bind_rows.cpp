@@ -49,8 +49,8 @@ Visits visits_of(const Matrix& X, const In<std::int64_t>& order, const In<double
 Coordinates coordinates_of(const Matrix& X, std::size_t dim, const In<double>& metric, const In<double>& shrinks,
                            bool plain) {
   const std::size_t d = X.n_cols();
-  require(dim == d || dim == d + 1, "w has length " + std::to_string(dim) + ", but X has " + std::to_string(d) +
-                                        " columns");
+  require(dim == d || dim == d + 1,
+          "w has length " + std::to_string(dim) + ", but X has " + std::to_string(d) + " columns");
   require_size(metric.size(), dim, "metric");
   require_size(shrinks.size(), dim, "shrinks");
   Coordinates at;

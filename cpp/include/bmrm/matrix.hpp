@@ -50,7 +50,8 @@ struct ShrinkageCall {
 
   template <class View>
   void operator()(const View& X) const {
-    if (curvature == nullptr) return splitting_epoch(X, loss, visits, tangents, at, weights, splitting, w, average, clock);
+    if (curvature == nullptr)
+      return splitting_epoch(X, loss, visits, tangents, at, weights, splitting, w, average, clock);
     QuasiNewtonEpoch<View>(X, loss, visits, tangents, at, weights, splitting, w, average, curvature, clock).run();
   }
 };

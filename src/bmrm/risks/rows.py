@@ -150,9 +150,8 @@ class RowVisits:
         """
         self._pay(course, order)
         _core.descent_epoch(
-            *self._arguments(course, order, lam), rule, t0, radius, batch, self.every, course.w, course.average,
-            course.clock,
-        )  # fmt: skip
+            **self._arguments(course, order, lam), rule=rule, t0=t0, radius=radius, batch=batch, every=self.every
+        )
 
     def shrink(self, course: Course, order: Order, *, lam: float, eta0: float, t0: float, power: float) -> None:
         """Visit the rows with soft thresholds (l1) or, if the course has a curvature, with its inverse as metric (l2).
@@ -161,8 +160,8 @@ class RowVisits:
         """
         self._pay(course, order)
         _core.shrinkage_epoch(
-            *self._arguments(course, order, lam), self.weights, eta0, t0, power, self.every, course.w, course.average,
-            course.curvature, course.clock,
+            **self._arguments(course, order, lam), weights=self.weights, eta0=eta0, t0=t0, power=power,
+            every=self.every, curvature=course.curvature,
         )  # fmt: skip
 
     def plane(self, course: Course, lam: float) -> tuple[Array, float]:
@@ -244,13 +243,15 @@ class RowVisits:
         value, _ = risk.kernel.evaluate(scores, risk.targets[order], weight, 1.0 / order.size, slopes, 1)
         return float(value)
 
-    def _arguments(self, course: Course, order: Order, lam: float) -> tuple[Any, ...]:
+    def _arguments(self, course: Course, order: Order, lam: float) -> dict[str, Any]:
         risk = self.risk
-        return (
-            risk.design.matrix, risk.kernel, order, risk.targets, self.factor, risk.offset, course.slopes,
-            course.offsets, self._dual_point(course, lam), 1.0 / max(1, self.active.size), self._metric,
-            self._shrinks, self._plain, lam,
-        )  # fmt: skip
+        return {
+            "X": risk.design.matrix, "loss": risk.kernel, "order": order, "y": risk.targets, "factor": self.factor,
+            "shift": risk.offset, "slopes": course.slopes, "offsets": course.offsets,
+            "u": self._dual_point(course, lam), "share": 1.0 / max(1, self.active.size), "metric": self._metric,
+            "shrinks": self._shrinks, "plain": self._plain, "lam": lam, "w": course.w, "average": course.average,
+            "clock": course.clock,
+        }  # fmt: skip
 
     def _dual_point(self, course: Course, lam: float) -> Array | None:
         """Return the minimizer of lam Omega(w) + <a, w>; coordinates that are not penalized stay near their center."""

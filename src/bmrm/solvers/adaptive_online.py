@@ -58,13 +58,15 @@ class AdaptiveOnline(Stochastic, name="adaptive_online"):
     def __post_init__(self) -> None:
         checked_batch(self.batch, self.name)
 
-    def _begin(self, problem: Problem, visits: RowVisits, course: Course, rng: np.random.Generator) -> dict[str, float]:
+    def begin(self, problem: Problem, visits: RowVisits, course: Course, rng: np.random.Generator) -> dict[str, float]:
+        """Return the radius of the ball."""
         radius = radius_of(problem)
         into_ball(problem, course, radius)
         course.reach = max(radius, _SMALLEST)
         return {"radius": radius}
 
-    def _epoch(
+    def epoch(
         self, problem: Problem, visits: RowVisits, course: Course, order: Order, settings: dict[str, float]
     ) -> None:
+        """Visit the rows in this order."""
         visits.descend(course, order, "adaptive", lam=problem.lam, radius=settings["radius"], batch=self.batch)

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bmrm._traits import Trait
 from bmrm.problem import Problem
-from bmrm.regularizers import L1, L2
+from bmrm.regularizers import L2
 from bmrm.risks.rows import Course, Order, RowVisits
 from bmrm.solvers.stochastic import Stochastic, tuned_eta, tuned_t0
 
@@ -55,15 +54,17 @@ class Folos(Stochastic, name="folos"):
     t0: float | None = None
     eta0: float | None = None
 
-    def _begin(self, problem: Problem, visits: RowVisits, course: Course, rng: np.random.Generator) -> dict[str, float]:
+    def begin(self, problem: Problem, visits: RowVisits, course: Course, rng: np.random.Generator) -> dict[str, float]:
+        """Return t0 and, for l1, eta0."""
         if isinstance(problem.regularizer, L2):
             return {"t0": tuned_t0(problem, visits, course, rng, "folos") if self.t0 is None else float(self.t0)}
         m = float(visits.active.size)
         return {"t0": m, "eta0": tuned_eta(problem, visits, course, rng, 0.5) if self.eta0 is None else self.eta0}
 
-    def _epoch(
+    def epoch(
         self, problem: Problem, visits: RowVisits, course: Course, order: Order, settings: dict[str, float]
     ) -> None:
+        """Visit the rows in this order."""
         if isinstance(problem.regularizer, L2):
             visits.descend(course, order, "folos", lam=problem.lam, t0=settings["t0"])
         else:

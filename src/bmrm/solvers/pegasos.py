@@ -55,12 +55,14 @@ class Pegasos(Stochastic, name="pegasos"):
     def __post_init__(self) -> None:
         checked_batch(self.batch, self.name)
 
-    def _begin(self, problem: Problem, visits: RowVisits, course: Course, rng: np.random.Generator) -> dict[str, float]:
+    def begin(self, problem: Problem, visits: RowVisits, course: Course, rng: np.random.Generator) -> dict[str, float]:
+        """Return the radius of the ball."""
         radius = radius_of(problem)
         into_ball(problem, course, radius)
         return {"radius": radius}
 
-    def _epoch(
+    def epoch(
         self, problem: Problem, visits: RowVisits, course: Course, order: Order, settings: dict[str, float]
     ) -> None:
+        """Visit the rows in this order."""
         visits.descend(course, order, "pegasos", lam=problem.lam, radius=settings["radius"], batch=self.batch)

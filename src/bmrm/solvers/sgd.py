@@ -52,10 +52,12 @@ class SGD(Stochastic, name="sgd"):
 
     needs = frozenset({Trait.ROWS, Trait.QUADRATIC})
 
-    def _begin(self, problem: Problem, visits: RowVisits, course: Course, rng: np.random.Generator) -> dict[str, float]:
+    def begin(self, problem: Problem, visits: RowVisits, course: Course, rng: np.random.Generator) -> dict[str, float]:
+        """Return t0."""
         return {"t0": tuned_t0(problem, visits, course, rng, "sgd") if self.t0 is None else float(self.t0)}
 
-    def _epoch(
+    def epoch(
         self, problem: Problem, visits: RowVisits, course: Course, order: Order, settings: dict[str, float]
     ) -> None:
+        """Visit the rows in this order."""
         visits.descend(course, order, "sgd", lam=problem.lam, t0=settings["t0"])

@@ -28,8 +28,9 @@ class SGDQN(Stochastic, name="sgd_qn"):
     The penalty is applied, and h renewed, every few rows, so that both cost no more than the steps; h is learned on a
     sample and in the first epoch, with weights 1, 2, 3, ... Bordes et al. take (change of the row's gradient)_j /
     (change of w_j) instead, in which D_j itself appears and falls ever faster. The steps are
-    eta = eta0 (1 + t / m)^(-3/4): D need not be right for the average of the points to converge. Weights of the regularizer are taken into D; coordinates that are not penalized are not shrunk. Steps
-    on losses with unbounded slopes are bounded as in `SGD`.
+    eta = eta0 (1 + t / m)^(-3/4): D need not be right for the average of the points to converge. Weights of the
+    regularizer are taken into D; coordinates that are not penalized are not shrunk. Steps on losses with unbounded
+    slopes are bounded as in `SGD`.
 
     Parameters
     ----------
@@ -56,7 +57,8 @@ class SGDQN(Stochastic, name="sgd_qn"):
 
     needs = frozenset({Trait.ROWS, Trait.QUADRATIC})
 
-    def _begin(self, problem: Problem, visits: RowVisits, course: Course, rng: np.random.Generator) -> dict[str, float]:
+    def begin(self, problem: Problem, visits: RowVisits, course: Course, rng: np.random.Generator) -> dict[str, float]:
+        """Return t0 and eta0; the course gets a first idea of the curvature."""
         course.curvature, settings = np.zeros(course.w.size), {"t0": float(visits.active.size)}
         for _ in range(_ROUNDS):
             eta0 = tuned_eta(problem, visits, course, rng, 0.75) if self.eta0 is None else self.eta0
@@ -67,7 +69,8 @@ class SGDQN(Stochastic, name="sgd_qn"):
             course.curvature, course.clock[3] = trial.curvature, trial.clock[3]
         return settings
 
-    def _epoch(
+    def epoch(
         self, problem: Problem, visits: RowVisits, course: Course, order: Order, settings: dict[str, float]
     ) -> None:
+        """Visit the rows in this order."""
         visits.shrink(course, order, lam=problem.lam, power=0.75, **settings)

@@ -18,16 +18,33 @@ from bmrm.risks.linear import LinearRisk
 from bmrm.risks.rows import Course, Order, RowVisits
 from bmrm.solvers.base import Solver, Start, Step, bundle_for, evaluate_near, solve_master
 
+
 @dataclass
 class Progress:
     """The memory of a stochastic run: where it is, its settings, and the best point."""
 
     course: Course
     settings: dict[str, float]
-    randomness: dict[str, Any]
+    randomness: Any
     best: Array
     upper: float
     target: Array | None = None  # the minimizer of the last master
+
+
+@dataclass
+class Carried:
+    """What a stochastic method takes along from one batch of rows to the next: all of its course but the rows."""
+
+    w: Array
+    average: Array | None
+    clock: Array
+    curvature: Array | None
+    settings: dict[str, float]
+
+    @property
+    def point(self) -> Array:
+        """The average, or the current point where there is none."""
+        return self.w if self.average is None else self.average
 
 
 @dataclass(frozen=True)
@@ -61,11 +78,11 @@ class Stochastic(Solver):
     refuses = frozenset({Trait.BOUNDS})
 
     @abstractmethod
-    def _begin(self, problem: Problem, visits: RowVisits, course: Course, rng: np.random.Generator) -> dict[str, float]:
+    def begin(self, problem: Problem, visits: RowVisits, course: Course, rng: np.random.Generator) -> dict[str, float]:
         """Prepare the course and return the settings that stay the same for the whole run."""
 
     @abstractmethod
-    def _epoch(
+    def epoch(
         self, problem: Problem, visits: RowVisits, course: Course, order: Order, settings: dict[str, float]
     ) -> None:
         """Visit the rows in this order."""
@@ -80,7 +97,7 @@ class Stochastic(Solver):
         while True:
             order = visits.draw(rng)
             course = progress.course.copy()  # an interrupted epoch leaves no trace
-            self._epoch(problem, visits, course, order, progress.settings)
+            self.epoch(problem, visits, course, order, progress.settings)
             plane = visits.plane(course, problem.lam)
             point = problem.risk.at(course.point)
             progress.course, progress.randomness = course, rng.bit_generator.state
@@ -97,6 +114,33 @@ class Stochastic(Solver):
             progress.target = solution.w
             yield Step(progress.best, progress.upper, solution.lower, bundle, progress)
 
+    def carry_on(self, problem: Problem, w: Array, carried: Carried | None, rng: np.random.Generator) -> Carried:
+        """Run one epoch on a batch of rows, without a certificate.
+
+        Parameters
+        ----------
+        problem : Problem
+            Of the batch.
+        w : array
+            Where to start if nothing was carried along.
+        carried : Carried, optional
+            What the last batch left: steps go on from there.
+        rng : Generator
+            Draws the order of the rows.
+        """
+        visits = visits_of(problem)
+        if carried is None:
+            course = visits.begin(w, self.average, mixed=False)
+            settings = self.begin(problem, visits, course, rng)
+        else:
+            course = visits.begin(carried.w, self.average, mixed=False)
+            course.average, course.clock, course.curvature = carried.average, carried.clock, carried.curvature
+            settings = carried.settings
+        course = course.copy()
+        self.epoch(problem, visits, course, visits.draw(rng), settings)
+        average = None if course.average is None else course.point
+        return Carried(course.w, average, course.clock, course.curvature, settings)
+
     def _started(
         self, problem: Problem, visits: RowVisits, bundle: Bundle, start: Start, rng: np.random.Generator
     ) -> Progress:
@@ -104,7 +148,7 @@ class Stochastic(Solver):
         bundle.add(start.w, value, a)
         upper = problem.lam * problem.regularizer.value(start.w) + value
         course = visits.begin(start.w, self.average, Trait.QUADRATIC in problem.traits)
-        settings = self._begin(problem, visits, course, rng)
+        settings = self.begin(problem, visits, course, rng)
         return Progress(course, settings, rng.bit_generator.state, start.w.copy(), upper)
 
 
@@ -146,9 +190,7 @@ def tuned_t0(problem: Problem, visits: RowVisits, course: Course, rng: np.random
     return max(1.0 / (lam * eta) - 1.0, 0.0)
 
 
-def tuned_eta(
-    problem: Problem, visits: RowVisits, course: Course, rng: np.random.Generator, power: float
-) -> float:
+def tuned_eta(problem: Problem, visits: RowVisits, course: Course, rng: np.random.Generator, power: float) -> float:
     """Return eta0 so that the steps eta0 (1 + t / m)^-power do well on a sample of the rows."""
     lam, m = problem.lam, float(visits.active.size)
 

@@ -14,10 +14,10 @@ enum class Rule { kSgd, kFolos, kPegasos, kAdaptive, kProximal };
 struct Descent {
   Rule rule = Rule::kSgd;
   double lam = 1.0;
-  double t0 = 0.0;         // kSgd, kFolos: eta = 1 / (lam (t + t0))
-  double radius = 0.0;     // the others: w stays within sum_j w_j^2 / metric_j <= radius^2
-  std::size_t batch = 1;   // rows for each step
-  double every = 1.0;      // rows between two points of the average
+  double t0 = 0.0;        // kSgd, kFolos: eta = 1 / (lam (t + t0))
+  double radius = 0.0;    // the others: w stays within sum_j w_j^2 / metric_j <= radius^2
+  std::size_t batch = 1;  // rows for each step
+  double every = 1.0;     // rows between two points of the average
 };
 
 // What goes on from epoch to epoch. t counts steps; the last four belong to the adaptive rules.

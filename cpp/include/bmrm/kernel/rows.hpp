@@ -31,7 +31,8 @@ BMRM_INLINE void each_entry(const Dense<Value>& X, std::size_t i, const Body& bo
 
 // Slopes of these curved losses are bounded: no single step can go far.
 template <class L>
-inline constexpr bool kGentle = std::is_same_v<L, Logistic> || std::is_same_v<L, HuberHinge> || std::is_same_v<L, Huber>;
+inline constexpr bool kGentle =
+    std::is_same_v<L, Logistic> || std::is_same_v<L, HuberHinge> || std::is_same_v<L, Huber>;
 template <class L>
 inline constexpr bool kSteep = Curved<L> && !kGentle<L>;
 
@@ -154,7 +155,8 @@ struct Tangents {
     const double cost = part * change * change * length / lam;
     const double gamma = cost > gain ? gain / cost : 1.0;
     slopes[i] += gamma * change;
-    offsets[i] += gamma * (met.offset - offsets[i]) - 2.0 * std::numeric_limits<double>::epsilon() * std::abs(offsets[i]);
+    offsets[i] +=
+        gamma * (met.offset - offsets[i]) - 2.0 * std::numeric_limits<double>::epsilon() * std::abs(offsets[i]);
     return gamma * change;
   }
 };

@@ -26,8 +26,8 @@ struct Splitting {
 // w = soft(w - eta s x_i, eta lam weights): the thresholds of the rows between two visits of a column add up.
 template <class View>
 void splitting_epoch(const View& X, const RowLoss& loss, const Visits& visits, const Tangents& tangents,
-                     const Coordinates& at, std::span<const double> weights, const Splitting& splitting, double* w, double* average,
-                     Clock& clock) {
+                     const Coordinates& at, std::span<const double> weights, const Splitting& splitting, double* w,
+                     double* average, Clock& clock) {
   const std::size_t dim = at.dim(X.n_cols);
   std::vector<double> seen(dim, 0.0);  // the sum of eta lam when the coordinate was last made current
   double total = 0.0;
@@ -69,8 +69,8 @@ template <class View>
 class QuasiNewtonEpoch {
  public:
   QuasiNewtonEpoch(const View& X, const RowLoss& loss, const Visits& visits, const Tangents& tangents,
-                   const Coordinates& at, std::span<const double> weights, const Splitting& splitting, double* w, double* average,
-                   double* curvature, Clock& clock)
+                   const Coordinates& at, std::span<const double> weights, const Splitting& splitting, double* w,
+                   double* average, double* curvature, Clock& clock)
       : X_(X),
         loss_(loss),
         visits_(visits),
