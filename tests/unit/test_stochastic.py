@@ -331,13 +331,13 @@ def test_a_larger_batch_converges_too():
 @pytest.mark.parametrize("loss", [Hinge(), Logistic()], ids=repr)
 @every_member
 def test_the_certificate_comes_soon_after_the_accuracy(solver, loss):
-    """Epochs to a certified 1e-2 are at most three times those to a true 1e-2 (plus the first few)."""
+    """Epochs to a certified 1e-3 are at most three times those to a true 1e-3, but for the first few."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, 20)) * (rng.random((2000, 20)) < 0.5)
-    y = np.where(X @ rng.normal(size=20) + rng.normal(size=2000) > 0.0, 1.0, -1.0)
-    problem = Problem(LinearRisk(X, y, loss), "l2", 1e-3)
+    y = np.where(X @ rng.normal(size=20) + 2.0 * rng.normal(size=2000) > 0.0, 1.0, -1.0)
+    problem = Problem(LinearRisk(X, y, loss), "l2", 1e-2)
     optimum = solve(problem, "ls_bmrm", tol=1e-8).certificate.upper
-    result = solve(problem, solver, tol=1e-2, max_seconds=30)
+    result = solve(problem, solver, tol=1e-3, max_seconds=30)
     assert result.converged
-    true = next(record.iteration for record in result.history if record.upper <= 1.01 * optimum)
-    assert result.iterations <= max(3 * true, 15)
+    true = next(record.iteration for record in result.history if record.upper <= 1.001 * optimum)
+    assert result.iterations <= max(3 * true, 10)

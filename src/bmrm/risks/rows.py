@@ -94,7 +94,7 @@ class RowVisits:
     >>> course = visits.begin(np.zeros(1), average=False, mixed=True)
     >>> visits.descend(course, np.array([0, 1]), "sgd", lam=0.5, t0=3.0)
     >>> course.w, visits.plane(course, lam=0.5)[0]
-    (array([0.8]), array([-1.]))
+    (array([0.8]), array([-0.5]))
     """
 
     def __init__(self, risk: LinearRisk, weights: Array) -> None:

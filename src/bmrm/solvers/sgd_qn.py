@@ -35,7 +35,7 @@ class SGDQN(Stochastic, name="sgd_qn"):
     Parameters
     ----------
     eta0 : float, optional
-        By default chosen so that the first steps do best on a sample of 1000 rows (by a factor of 2).
+        By default chosen so that the first steps do best on a sample of 1000 rows (by a factor of 2), at most 1.
     average : bool
         Whether to return the average of the points, with weights 1, 2, 3, ...
     max_cuts : int
@@ -61,7 +61,7 @@ class SGDQN(Stochastic, name="sgd_qn"):
         """Return t0 and eta0; the course gets a first idea of the curvature."""
         course.curvature, settings = np.zeros(course.w.size), {"t0": float(visits.active.size)}
         for _ in range(_ROUNDS):
-            eta0 = tuned_eta(problem, visits, course, rng, 0.75) if self.eta0 is None else self.eta0
+            eta0 = min(tuned_eta(problem, visits, course, rng, 0.75), 1.0) if self.eta0 is None else self.eta0
             settings["eta0"] = eta0
             trial = course.copy()
             trial.average = trial.normal = None

@@ -110,6 +110,8 @@ class Stochastic(Solver):
             elif progress.target is not None:
                 limit = 1e6 * (1.0 + abs(progress.upper))
                 bundle.add(*evaluate_near(problem, progress.target, progress.best, limit))
+            if Trait.FREE_COORDINATES in problem.traits:  # far from balance, the bound depends on where a master was
+                master = master_for(problem.regularizer)
             solution = solve_master(problem, master, bundle, progress.upper, progress.best)
             progress.target = solution.w
             yield Step(progress.best, progress.upper, solution.lower, bundle, progress)
