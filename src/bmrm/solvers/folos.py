@@ -59,7 +59,7 @@ class Folos(Stochastic, name="folos"):
         if isinstance(problem.regularizer, L2):
             return {"t0": tuned_t0(problem, visits, course, rng, "folos") if self.t0 is None else float(self.t0)}
         m = float(visits.active.size)
-        return {"t0": m, "eta0": tuned_eta(problem, visits, course, rng, 0.5) if self.eta0 is None else self.eta0}
+        return {"t0": m, "eta0": tuned_eta(problem, visits, course, rng) if self.eta0 is None else self.eta0}
 
     def epoch(
         self, problem: Problem, visits: RowVisits, course: Course, order: Order, settings: dict[str, float]

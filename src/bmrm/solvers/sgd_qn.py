@@ -11,7 +11,7 @@ from bmrm.problem import Problem
 from bmrm.risks.rows import Course, Order, RowVisits
 from bmrm.solvers.stochastic import Stochastic, tuned_eta
 
-_ROUNDS, _SAMPLE = 3, 1000  # of rows that give a first idea of the curvature
+_ROUNDS, _SAMPLE = 3, 5000  # of rows that give an idea of the curvature
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,11 @@ class SGDQN(Stochastic, name="sgd_qn"):
             w = w - eta D (l'(<x_i, w>) x_i + lam w)
             now and then:  h_j = running mean of (change of l') / (change of <x_i, w>) x_ij^2
 
-    The penalty is applied, and h renewed, every few rows, so that both cost no more than the steps; h is learned on a
-    sample and in the first epoch, with weights 1, 2, 3, ... Bordes et al. take (change of the row's gradient)_j /
-    (change of w_j) instead, in which D_j itself appears and falls ever faster. The steps are
-    eta = eta0 (1 + t / m)^(-3/4): D need not be right for the average of the points to converge. Weights of the
-    regularizer are taken into D; coordinates that are not penalized are not shrunk. Steps on losses with unbounded
+    The penalty is applied every few rows, so that it costs no more than the steps; h is learned on a sample, where it is
+    renewed as often, with weights 1, 2, 3, ... Bordes et al. take (change of the row's gradient)_j / (change of w_j),
+    in which D_j itself appears and falls ever faster; and rows that come to rest on a kink look ever more curved. The
+    steps are eta = eta0 (1 + t / m)^(-3/4): D need not be right for the average of the points to converge. Weights of
+    the regularizer are taken into D; coordinates that are not penalized are not shrunk. Steps on losses with unbounded
     slopes are bounded as in `SGD`.
 
     Parameters
@@ -58,16 +58,17 @@ class SGDQN(Stochastic, name="sgd_qn"):
     needs = frozenset({Trait.ROWS, Trait.QUADRATIC})
 
     def begin(self, problem: Problem, visits: RowVisits, course: Course, rng: np.random.Generator) -> dict[str, float]:
-        """Return t0 and eta0; the course gets a first idea of the curvature."""
-        course.curvature, settings = np.zeros(course.w.size), {"t0": float(visits.active.size)}
+        """Return t0 and eta0; the course gets the curvature."""
+        lam, h = problem.lam, np.zeros(course.w.size)
         for _ in range(_ROUNDS):
-            eta0 = min(tuned_eta(problem, visits, course, rng, 0.75), 1.0) if self.eta0 is None else self.eta0
-            settings["eta0"] = eta0
+            course.curvature = h
+            eta0 = min(tuned_eta(problem, visits, course, rng), 1.0) if self.eta0 is None else self.eta0
             trial = course.copy()
             trial.average = trial.normal = None
-            visits.shrink(trial, visits.draw(rng)[:_SAMPLE], lam=problem.lam, power=0.75, **settings)
-            course.curvature, course.clock[3] = trial.curvature, trial.clock[3]
-        return settings
+            visits.shrink(trial, visits.draw(rng)[:_SAMPLE], lam=lam, eta0=eta0, t0=np.inf, power=1.0, learns=True)
+            h, course.clock[3] = trial.curvature, trial.clock[3]
+        course.curvature = h
+        return {"eta0": eta0, "t0": float(visits.active.size)}
 
     def epoch(
         self, problem: Problem, visits: RowVisits, course: Course, order: Order, settings: dict[str, float]

@@ -192,12 +192,12 @@ def tuned_t0(problem: Problem, visits: RowVisits, course: Course, rng: np.random
     return max(1.0 / (lam * eta) - 1.0, 0.0)
 
 
-def tuned_eta(problem: Problem, visits: RowVisits, course: Course, rng: np.random.Generator, power: float) -> float:
-    """Return eta0 so that the steps eta0 (1 + t / m)^-power do well on a sample of the rows."""
-    lam, m = problem.lam, float(visits.active.size)
+def tuned_eta(problem: Problem, visits: RowVisits, course: Course, rng: np.random.Generator) -> float:
+    """Return a step that does well on a sample of the rows, for l1 or with the course's curvature as metric."""
+    lam = problem.lam
 
     def trial(tried: Course, order: Order, eta: float) -> None:
-        visits.shrink(tried, order, lam=lam, eta0=eta, t0=m, power=power)
+        visits.shrink(tried, order, lam=lam, eta0=eta, t0=np.inf, power=1.0)
 
     first = 1.0 / visits.typical_length() if course.curvature is None else 1.0
     return visits.tuned(course, rng, first, trial, lambda w: lam * problem.regularizer.value(w))

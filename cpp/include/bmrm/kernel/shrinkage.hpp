@@ -20,6 +20,7 @@ struct Splitting {
   double t0 = 1.0;
   double power = 0.5;
   double every = 1.0;
+  bool learns = false;  // whether the curvature is learned
   double at(double t) const { return eta0 * std::pow(1.0 + t / t0, -power); }
 };
 
@@ -61,10 +62,9 @@ void splitting_epoch(const View& X, const RowLoss& loss, const Visits& visits, c
   for (std::size_t j = 0; j < dim; ++j) current(j);
 }
 
-// w_j -= eta B_j (lam weights_j w_j + s x_ij), B_j = 1 / (lam weights_j + h_j); h is the running mean of what pairs of
-// subgradients of one row, before and after its step, say of the curvature along each coordinate. The penalty is
-// applied, and h renewed, every `every` rows; h only up to step t0, because rows that come to rest on a kink look ever
-// more curved as the steps become shorter.
+// w_j -= eta D_j (lam weights_j w_j + s x_ij), D_j = 1 / (lam weights_j + h_j); h is the running mean of what the
+// slopes of a row, before and after its step, say of its curvature. The penalty is applied, and h renewed, every
+// `every` rows.
 template <class View>
 class QuasiNewtonEpoch {
  public:
@@ -93,7 +93,7 @@ class QuasiNewtonEpoch {
       const auto i = static_cast<std::size_t>(row);
       const double eta = splitting_.at(clock_.t);
       const bool last = (rows += 1.0) >= splitting_.every || &row == &visits_.order.back();
-      step(i, eta, last && clock_.t < splitting_.t0);
+      step(i, eta, last && splitting_.learns);
       clock_.t += 1.0;
       if (last) {
         shrink(rows * eta);
