@@ -68,4 +68,4 @@ class Folos(Stochastic, name="folos"):
         if isinstance(problem.regularizer, L2):
             visits.descend(course, order, "folos", lam=problem.lam, t0=settings["t0"])
         else:
-            visits.shrink(course, order, lam=problem.lam, power=0.5, **settings)
+            visits.shrink(course, order, lam=problem.lam, power=0.5, eta0=settings["eta0"], t0=settings["t0"])

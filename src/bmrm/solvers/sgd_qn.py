@@ -59,19 +59,18 @@ class SGDQN(Stochastic, name="sgd_qn"):
 
     def begin(self, problem: Problem, visits: RowVisits, course: Course, rng: np.random.Generator) -> dict[str, float]:
         """Return t0 and eta0; the course gets the curvature."""
-        lam, h = problem.lam, np.zeros(course.w.size)
+        lam = problem.lam
+        course.curvature = np.zeros(course.w.size)
         for _ in range(_ROUNDS):
-            course.curvature = h
             eta0 = min(tuned_eta(problem, visits, course, rng), 1.0) if self.eta0 is None else self.eta0
             trial = course.copy()
             trial.average = trial.normal = None
             visits.shrink(trial, visits.draw(rng)[:_SAMPLE], lam=lam, eta0=eta0, t0=np.inf, power=1.0, learns=True)
-            h, course.clock[3] = trial.curvature, trial.clock[3]
-        course.curvature = h
+            course.curvature, course.clock[3] = trial.curvature, trial.clock[3]
         return {"eta0": eta0, "t0": float(visits.active.size)}
 
     def epoch(
         self, problem: Problem, visits: RowVisits, course: Course, order: Order, settings: dict[str, float]
     ) -> None:
         """Visit the rows in this order."""
-        visits.shrink(course, order, lam=problem.lam, power=0.75, **settings)
+        visits.shrink(course, order, lam=problem.lam, power=0.75, eta0=settings["eta0"], t0=settings["t0"])
