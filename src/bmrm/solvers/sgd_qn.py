@@ -25,12 +25,12 @@ class SGDQN(Stochastic, name="sgd_qn"):
             w = w - eta D (l'(<x_i, w>) x_i + lam w)
             now and then:  h_j = running mean of (change of l') / (change of <x_i, w>) x_ij^2
 
-    The penalty is applied every few rows, so that it costs no more than the steps; h is learned on a sample, where it is
-    renewed as often, with weights 1, 2, 3, ... Bordes et al. take (change of the row's gradient)_j / (change of w_j),
-    in which D_j itself appears and falls ever faster; and rows that come to rest on a kink look ever more curved. The
-    steps are eta = eta0 (1 + t / m)^(-3/4): D need not be right for the average of the points to converge. Weights of
-    the regularizer are taken into D; coordinates that are not penalized are not shrunk. Steps on losses with unbounded
-    slopes are bounded as in `SGD`.
+    The penalty is applied every few rows, so that it costs no more than the steps. h is learned on a sample, where it
+    is renewed as often, with weights 1, 2, 3, ... Bordes et al. take the ratio of the changes of the row's gradient
+    and of w for each coordinate, in which D_j itself appears and falls ever faster; and rows that come to rest on a
+    kink look ever more curved. The steps are eta = eta0 (1 + t / m)^(-3/4): D need not be right for the average of the
+    points to converge. Weights of the regularizer are taken into D; coordinates that are not penalized are not shrunk.
+    Steps on losses with unbounded slopes are bounded as in `SGD`.
 
     Parameters
     ----------
