@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "bmrm/kernel/rows.hpp"
+#include "bmrm/kernel/visits.hpp"
 
 namespace bmrm {
 

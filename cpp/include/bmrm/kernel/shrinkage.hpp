@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bmrm/kernel/descent.hpp"
-#include "bmrm/kernel/rows.hpp"
+#include "bmrm/kernel/visits.hpp"
 
 namespace bmrm {
 
