@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 CORE   := CMakeLists.txt pyproject.toml $(wildcard cpp/*/*.hpp cpp/*/*.cpp cpp/*/*/*.hpp cpp/*/*/*/*.hpp)
 CPP    := $(wildcard cpp/*/*.hpp cpp/*/*.cpp cpp/*/*/*.hpp cpp/*/*/*/*.hpp tests/cpp/*.cpp)
 
-.PHONY: demo test test-all lint format stub bench docs sanitize clean
+.PHONY: demo test test-all lint format stub bench papers docs sanitize clean
 
 demo: $(VENV)/.installed
 	$(BIN)/bmrm demo --output demo-output
@@ -35,6 +35,10 @@ stub: $(VENV)/.linters
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/run.py
+
+# ARGS="--only d09" for one of them; --help lists the others.
+papers: $(VENV)/.bench
+	PYTHONPATH=benchmarks $(BIN)/python -m papers $(ARGS)
 
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -W -b html docs docs/_build

@@ -6,6 +6,7 @@
 
 #include "arrays.hpp"
 #include "bmrm/kernel/evaluate.hpp"
+#include "bmrm/loss/knots.hpp"
 #include "losses.hpp"
 
 namespace bmrm::py {
@@ -53,6 +54,50 @@ void curvature(const AnyScalarLoss& loss, In<double> f, In<double> y, OptionalIn
       loss);
 }
 
+// One q for all rows or one for each.
+void prox_with(const AnyScalarLoss& loss, In<double> v, In<double> y, std::span<const double> q, Out<double> z,
+               Out<double> slopes, std::optional<Out<double>> dslopes) {
+  const std::size_t m = v.size(), stride = q.size() == 1 ? 0 : 1;
+  require_size(y.size(), m, "y");
+  require_size(z.size(), m, "z");
+  require_size(slopes.size(), m, "slopes");
+  if (dslopes) require_size(dslopes->size(), m, "dslopes");
+  for (const double one : q) require(one >= 0.0, "q must be at least 0, got " + std::to_string(one));
+  nb::gil_scoped_release unlocked;
+  std::visit(
+      [&](const auto& one) {
+        for (std::size_t i = 0; i < m; ++i) {
+          const ProxPoint p = bmrm::prox(one, v.data()[i], y.data()[i], q[stride * i]);
+          z.data()[i] = p.z;
+          slopes.data()[i] = p.slope;
+          if (dslopes) dslopes->data()[i] = p.dslope;
+        }
+      },
+      loss);
+}
+
+void prox(const AnyScalarLoss& loss, In<double> v, In<double> y, double q, Out<double> z, Out<double> slopes,
+          std::optional<Out<double>> dslopes) {
+  prox_with(loss, v, y, {&q, 1}, z, slopes, dslopes);
+}
+
+void prox_by_row(const AnyScalarLoss& loss, In<double> v, In<double> y, In<double> q, Out<double> z, Out<double> slopes,
+                 std::optional<Out<double>> dslopes) {
+  require_size(q.size(), v.size(), "q");
+  prox_with(loss, v, y, view(q), z, slopes, dslopes);
+}
+
+const char* name_of(PiecewiseQuadratic::Of of) {
+  if (of == PiecewiseQuadratic::Of::kMargin) return "margin";
+  return of == PiecewiseQuadratic::Of::kResidual ? "residual" : "score";
+}
+
+std::optional<std::pair<std::string, std::vector<double>>> knots(const AnyScalarLoss& loss) {
+  const auto found = bmrm::knots(loss);
+  if (!found) return std::nullopt;
+  return std::pair{std::string(name_of(found->of)), found->at};
+}
+
 PiecewiseQuadratic::Of argument_named(const std::string& of) {
   if (of == "margin") return PiecewiseQuadratic::Of::kMargin;
   if (of == "residual") return PiecewiseQuadratic::Of::kResidual;
@@ -63,13 +108,21 @@ PiecewiseQuadratic::Of argument_named(const std::string& of) {
 }  // namespace
 
 void bind_losses(nb::module_& m) {
-  nb::class_<AnyScalarLoss>(m, "ScalarLoss", "A compiled scalar loss.")
-      .def("evaluate", &evaluate, "f"_a, "y"_a, "weight"_a.none(), "scale"_a, "slopes"_a, "n_threads"_a = 1,
+  auto loss = nb::class_<AnyScalarLoss>(m, "ScalarLoss", "A compiled scalar loss.");
+  loss.def("evaluate", &evaluate, "f"_a, "y"_a, "weight"_a.none(), "scale"_a, "slopes"_a, "n_threads"_a = 1,
            "Weighted value and the sum of the slopes; slopes[i] = weight[i] * dl/df.")
       .def("extreme", &extreme, "f"_a, "g"_a, "y"_a, "weight"_a.none(), "scale"_a, "slopes"_a,
            "slopes[i] = weight[i] * the subgradient that is largest in direction g[i].")
       .def("curvature", &curvature, "f"_a, "y"_a, "weight"_a.none(), "scale"_a, "out"_a,
-           "out[i] = weight[i] * second derivative.");
+           "out[i] = weight[i] * second derivative.")
+      .def("prox", &prox, "v"_a, "y"_a, "q"_a, "z"_a, "slopes"_a, "dslopes"_a.none() = nb::none(),
+           "z[i] = argmin of q l(z) + (z - v[i])^2 / 2, slopes[i] = (v[i] - z[i]) / q, a slope of l at z[i],\n"
+           "and dslopes[i] = d slopes[i] / d v[i], which is 1 / q on a kink. No weights.")
+      .def("prox", &prox_by_row, "v"_a, "y"_a, "q"_a, "z"_a, "slopes"_a, "dslopes"_a.none() = nb::none(),
+           "The same with a q for each row.");
+  loss.def("knots", &knots,
+           "('margin' | 'residual' | 'score', knots): of what the loss is piecewise quadratic, and where its pieces "
+           "end.\n\nNone if it is not.");
   m.def("loss_names", [] { return std::vector<std::string>(kLossNames.begin(), kLossNames.end()); });
   m.def(
       "scalar_loss",

@@ -50,13 +50,33 @@ void tdot(Matrix& X, In<double> g, Out<double> out, int n_threads) {
   X.tdot(g.data(), out.data(), n_threads);
 }
 
-void dot_rows(const Matrix& X, In<std::int64_t> rows, In<double> w, Out<double> out) {
+void check_rows(const Matrix& X, std::span<const std::int64_t> rows) {
+  for (const std::int64_t i : rows)
+    require(i >= 0 && static_cast<std::size_t>(i) < X.n_rows(), "row " + std::to_string(i) + " does not exist");
+}
+
+void dot_rows(const Matrix& X, In<std::int64_t> rows, In<double> w, Out<double> out, int n_threads) {
   require_size(w.size(), X.n_cols(), "w");
   require_size(out.size(), rows.size(), "out");
-  for (const std::int64_t i : view(rows))
-    require(i >= 0 && static_cast<std::size_t>(i) < X.n_rows(), "row " + std::to_string(i) + " does not exist");
+  check_rows(X, view(rows));
   nb::gil_scoped_release unlocked;
-  X.dot_rows(view(rows), w.data(), out.data());
+  X.dot_rows(view(rows), w.data(), out.data(), n_threads);
+}
+
+void gram(Matrix& X, In<std::int64_t> rows, In<double> c, OutMatrix<double> out, int n_threads) {
+  require_size(c.size(), rows.size(), "c");
+  require_size(out.shape(0), X.n_cols(), "out");
+  require_size(out.shape(1), X.n_cols(), "a row of out");
+  check_rows(X, view(rows));
+  nb::gil_scoped_release unlocked;
+  X.gram(view(rows), c.data(), out.data(), n_threads);
+}
+
+void squares(Matrix& X, In<double> c, Out<double> out, int n_threads) {
+  require_size(c.size(), X.n_rows(), "c");
+  require_size(out.size(), X.n_cols(), "out");
+  nb::gil_scoped_release unlocked;
+  X.squares(c.data(), out.data(), n_threads);
 }
 
 void row_norms(const Matrix& X, Out<double> out, int n_threads) {
@@ -129,7 +149,10 @@ void bind_matrix(nb::module_& m) {
       .def_prop_ro("fuses", &Matrix::fuses, "Whether evaluate reads the data once instead of twice.")
       .def("dot", &dot, "w"_a, "out"_a, "n_threads"_a = 1, "out = X w")
       .def("tdot", &tdot, "g"_a, "out"_a, "n_threads"_a = 1, "out = X' g")
-      .def("dot_rows", &dot_rows, "rows"_a, "w"_a, "out"_a, "out[k] = <x_rows[k], w>")
+      .def("dot_rows", &dot_rows, "rows"_a, "w"_a, "out"_a, "n_threads"_a = 1, "out[k] = <x_rows[k], w>")
+      .def("gram", &gram, "rows"_a, "c"_a, "out"_a, "n_threads"_a = 1,
+           "The lower triangle of out = sum over k of c[k] x x', x the row rows[k].")
+      .def("squares", &squares, "c"_a, "out"_a, "n_threads"_a = 1, "out[j] = sum over i of c[i] X[i, j]^2")
       .def("row_norms", &row_norms, "out"_a, "n_threads"_a = 1, "out[i] = |x_i|^2")
       .def("evaluate", &evaluate, "loss"_a, "w"_a, "constant"_a, "offset"_a.none(), "y"_a, "weight"_a.none(), "scale"_a,
            "scores"_a, "slopes"_a, "gradient"_a, "n_threads"_a = 1,

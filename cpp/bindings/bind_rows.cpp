@@ -90,12 +90,17 @@ void descent_epoch(const Matrix& X, const AnyScalarLoss& loss, In<std::int64_t> 
   const Visits visits = visits_of(X, order, y, factor, shift);
   const Tangents tangents = tangents_of(X, slopes, offsets, u, w.size(), lam, share);
   const Coordinates at = coordinates_of(X, w.size(), metric, shrinks, plain);
-  const Descent descent{rule_named(rule), lam, t0, radius, batch, every};
+  const RowDescent descent{rule_named(rule), lam, t0, radius, batch, every};
   Clock now = clock_of(clock);
   double* mean = optional_out(average, w.size(), "average");
   {
     nb::gil_scoped_release unlocked;
-    X.visit(DescentCall{RowLoss(loss), visits, tangents, at, descent, w.data(), mean, now});
+    const RowLoss row_loss(loss);
+    std::visit(
+        [&](const auto& rows) {
+          DescentEpoch(rows, row_loss, visits, tangents, at, descent, w.data(), mean, now).run();
+        },
+        X.view());
   }
   store(now, clock);
 }
@@ -115,7 +120,15 @@ void shrinkage_epoch(const Matrix& X, const AnyScalarLoss& loss, In<std::int64_t
   double* h = optional_out(curvature, w.size(), "curvature");
   {
     nb::gil_scoped_release unlocked;
-    X.visit(ShrinkageCall{RowLoss(loss), visits, tangents, at, view(weights), splitting, w.data(), mean, h, now});
+    const RowLoss row_loss(loss);
+    std::visit(
+        [&](const auto& rows) {
+          if (h == nullptr)
+            return splitting_epoch(rows, row_loss, visits, tangents, at, view(weights), splitting, w.data(), mean, now);
+          QuasiNewtonEpoch(rows, row_loss, visits, tangents, at, view(weights), splitting, w.data(), mean, h, now)
+              .run();
+        },
+        X.view());
   }
   store(now, clock);
 }

@@ -19,6 +19,7 @@ class Trait(Enum):
     UNBOUNDED_RISK = "a risk without a lower bound"
     SMOOTH_REGULARIZER = "a differentiable regularizer"
     QUADRATIC = "a quadratic regularizer"
+    ELASTIC = "a regularizer of absolute values and squares of single coordinates"
     STRONGLY_CONVEX = "a strongly convex regularizer"
     FREE_COORDINATES = "coordinates that are not penalized"
     BOUNDS = "bounds on w"

@@ -21,6 +21,7 @@ from bmrm.solvers import SOLVERS, Solver, Start, Step
 from bmrm.solvers import get as get_solver
 
 _PATIENCE = 200  # steps without progress of either bound
+_BOTTOM = -1e30  # an objective below falls without bound, as far as floating point can tell
 
 
 @dataclass(frozen=True)
@@ -207,6 +208,8 @@ class _Run:
     def _follow(self, steps: Iterator[Step]) -> Status:
         for step in steps:
             record = self._note(step)
+            if step.upper < _BOTTOM:
+                return Status.UNBOUNDED
             if not np.isfinite(step.upper):
                 return Status.NON_FINITE
             asked_to_stop = self.monitor is not None and self.monitor(record)

@@ -6,20 +6,26 @@ evaluation of the risk, a few safeguarded steps on the slope must do.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bmrm import _core
+from bmrm._traits import Trait
 from bmrm.problem import Problem
 from bmrm.regularizers.base import Along, Separable
 from bmrm.risks.base import Array, Line
 
 _BUDGET = 8
+_ENOUGH = 0.1  # a slope so much flatter than at the start ends a search by slope
+_BOTTOM = -1e31  # where a search on a line without a minimum ends
 
 
 def minimize(problem: Problem, line: Line, guess: float = 1.0) -> float:
     """Return the step t >= 0 that minimizes J along the line, within the bounds on w.
+
+    Where a risk without a floor falls for ever, the step leads to an objective below -1e30, if it can be found.
 
     Parameters
     ----------
@@ -44,49 +50,77 @@ def _exact(problem: Problem, along: Along, compiled: list[Any], guess: float) ->
         start, direction, weight = along.absolute
         absolute = _core.scalar_loss("least_absolute")
         lines.append(_core.line(absolute, start, direction, np.zeros_like(start), lam * weight, 1.0))
-    t, _, _, _ = _core.minimize_on_line(lines, p, lam * along.q, guess, n_threads)
+    t, slope, _, bounded = _core.minimize_on_line(lines, p, lam * along.q, guess, n_threads)
+    if not bounded and problem.risk.floor == -np.inf:
+        t = max(t, _BOTTOM / slope)
     return float(t)
 
 
+class _Trial(NamedTuple):
+    """J on the line: where, how large, how steep to the right."""
+
+    t: float
+    value: float
+    slope: float
+
+    @property
+    def falls(self) -> bool:
+        return self.slope < 0.0 and np.isfinite(self.value)
+
+
 def _by_slope(problem: Problem, along: Along, line: Line, guess: float) -> float:
-    """Bracket the root of the slope and halve or interpolate, with a budget of evaluations.
+    """Bracket the root of the slope, then interpolate, with a budget of evaluations.
 
     Returns the best point seen; it is a descent step if the direction is one.
     """
 
-    def at(t: float) -> tuple[float, float]:
+    def at(t: float) -> _Trial:
         omega, risk = along.evaluate(t), line.evaluate(t)
-        return problem.lam * omega[0] + risk[0], problem.lam * omega[2] + risk[2]
+        return _Trial(t, problem.lam * omega[0] + risk[0], problem.lam * omega[2] + risk[2])
 
-    best, slope = at(0.0)
-    if slope >= 0.0:
+    smooth = {Trait.SMOOTH_RISK, Trait.SMOOTH_REGULARIZER} <= problem.traits
+    start = best = lower = at(0.0)
+    if start.slope >= 0.0:
         return 0.0
-    best_t, lower, lower_slope = 0.0, 0.0, slope
-    upper, upper_slope = np.inf, np.inf
-    t = guess
+    upper, t = None, guess
     for _ in range(_BUDGET):
-        here, slope_here = at(t)
-        if here < best:
-            best, best_t = here, t
-        if abs(slope_here) <= 0.1 * abs(slope) and best_t == t:
+        here = at(t)
+        if here.value < best.value:
+            best = here
+        if abs(here.slope) <= _ENOUGH * abs(start.slope) and best is here:
             break
-        if slope_here < 0.0 and np.isfinite(here):
-            lower, lower_slope = t, slope_here
-        else:
-            upper, upper_slope = t, slope_here
-        t = _next_trial(lower, lower_slope, upper, upper_slope)
-    return best_t
+        lower, upper = (here, upper) if here.falls else (lower, here)
+        t = _next_trial(lower, upper, smooth)
+        if not lower.t < t < (np.inf if upper is None else upper.t):
+            break
+    if upper is None and problem.risk.floor == -np.inf:
+        best = _down(at, lower)
+    return best.t
 
 
-def _next_trial(lower: float, lower_slope: float, upper: float, upper_slope: float) -> float:
-    if not np.isfinite(upper):
-        return 4.0 * lower
-    middle = 0.5 * (lower + upper)
-    if not np.isfinite(upper_slope):
-        return middle
-    root = lower - lower_slope * (upper - lower) / (upper_slope - lower_slope)
-    margin = 0.1 * (upper - lower)
-    return float(np.clip(root, lower + margin, upper - margin))
+def _down(at: Callable[[float], _Trial], lower: _Trial) -> _Trial:
+    """Follow a line on which nothing has risen yet, with ever longer steps, until it rises or has no end."""
+    while lower.value > _BOTTOM:
+        here = at(16.0 * lower.t)
+        if not here.value < lower.value:
+            break
+        lower = here
+    return lower
+
+
+def _next_trial(lower: _Trial, upper: _Trial | None, smooth: bool) -> float:
+    if upper is None:
+        return 4.0 * lower.t
+    width = upper.t - lower.t
+    if not (np.isfinite(upper.slope) and np.isfinite(upper.value)):
+        return lower.t + 0.5 * width
+    if smooth:
+        root = lower.t - lower.slope * width / (upper.slope - lower.slope)
+        return float(np.clip(root, lower.t + 0.1 * width, upper.t - 0.1 * width))
+    # where the two tangents meet: at the kink itself, if there is one between two straight pieces
+    drop = lower.value + lower.slope * width - upper.value
+    meet = upper.t + drop / (upper.slope - lower.slope) if upper.slope > lower.slope else lower.t + 0.5 * width
+    return float(np.clip(meet, lower.t, upper.t))
 
 
 def _longest_step(problem: Problem, line: Line) -> float:

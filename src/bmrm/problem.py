@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from bmrm._traits import Trait
-from bmrm.regularizers import Regularizer
+from bmrm.regularizers import Regularizer, Zero
 from bmrm.regularizers import get as get_regularizer
 from bmrm.risks.base import Array, Risk, as_risk
+from bmrm.risks.scaled import ScaledRisk
 
 
 class Problem:
@@ -49,7 +50,8 @@ class Problem:
         self.risk: Risk = as_risk(risk)
         self.regularizer = get_regularizer(regularizer).bind(self.risk.dim, self.risk.unpenalized)
         self.traits: frozenset[Trait] = self.risk.traits | self.regularizer.traits
-        if Trait.UNBOUNDED_RISK in self.traits and Trait.STRONGLY_CONVEX not in self.traits:
+        weak = Trait.STRONGLY_CONVEX not in self.traits and not isinstance(self.regularizer, Zero)
+        if Trait.UNBOUNDED_RISK in self.traits and weak:
             raise ValueError(
                 f"the risk has no lower bound, so the regularizer must be strongly convex (l2); "
                 f"'{self.regularizer.name}' is not, and the minimum would be 0 or minus infinity"
@@ -63,6 +65,11 @@ class Problem:
     def with_lam(self, lam: float) -> Problem:
         """Return the same problem with another lam; risk and planes are shared."""
         return Problem(self.risk, self.regularizer, lam)
+
+    def rescaled(self, c: Array) -> Problem | None:
+        """Return the problem in v, w = c v, which has the same minimum; None if the regularizer has no such form."""
+        regularizer = self.regularizer.rescaled(c)
+        return None if regularizer is None else Problem(ScaledRisk(self.risk, c), regularizer, self.lam)
 
     def __repr__(self) -> str:
         return f"Problem({type(self.risk).__name__}, {self.regularizer.name}, lam={self.lam:g})"

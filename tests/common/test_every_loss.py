@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from catalogue import all_losses
 from reference.naive import NAIVE
+from scipy.optimize import minimize_scalar
 
 from bmrm import losses
 from bmrm._traits import Trait
@@ -31,6 +32,56 @@ def test_value_is_the_formula(loss, size, rng):
     assert value == pytest.approx(weight @ expected, rel=1e-13, abs=1e-13)
     rows = [loss.evaluate(f[i : i + 1], y[i : i + 1], np.ones(1))[0] for i in range(f.size)]
     np.testing.assert_allclose(rows, expected, rtol=1e-13, atol=1e-13)
+
+
+@every_loss
+@pytest.mark.parametrize("q", [1e-3, 0.7, 30.0])
+def test_prox_is_the_minimum(loss, q, rng):
+    """The point is that of a search by value, its slope the quotient, and dslope the slope's difference quotient."""
+    y, v = loss.encode(*loss.draw(rng, 60)), 3.0 * rng.normal(size=60)
+    z, slopes, dslopes = (np.empty(60) for _ in range(3))
+    loss.kernel().prox(v, y, q, z, slopes, dslopes)
+    for i in range(60):
+
+        def objective(t, i=i):
+            return q * float(NAIVE[loss.name](loss, np.array([t]), y[i : i + 1])[0]) + 0.5 * (t - v[i]) ** 2
+
+        found = minimize_scalar(objective, bracket=(v[i] - 1.0, v[i] + 1.0), tol=1e-12)
+        assert objective(z[i]) <= found.fun + 1e-12 * (1.0 + abs(found.fun))
+        assert z[i] == pytest.approx(found.x, rel=1e-6, abs=1e-6 * (1.0 + q))
+    np.testing.assert_allclose(q * slopes, v - z, rtol=1e-11, atol=1e-11 * (1.0 + q))
+    step, ends = 1e-6, [np.empty(60), np.empty(60)]
+    for side, end in zip((-step, step), ends):
+        loss.kernel().prox(v + side, y, np.full(60, q), np.empty(60), end)
+    differences = (ends[1] - ends[0]) / (2.0 * step)
+    at_a_bend = np.abs(differences - dslopes) > 1e-4 * (1.0 + 1.0 / q)
+    assert at_a_bend.sum() <= 1
+
+
+@every_loss
+def test_prox_for_extreme_arguments(loss, rng):
+    y = loss.encode(*loss.draw(rng, 40))
+    for q in (0.0, 1e-300, 1e-12, 1.0, 1e12):
+        for size in (1.0, 1e3, 1e12):
+            v = size * rng.normal(size=40)
+            z, slopes, dslopes = (np.empty(40) for _ in range(3))
+            loss.kernel().prox(v, y, q, z, slopes, dslopes)
+            assert np.isfinite(z).all()
+            assert np.isfinite(slopes).all()
+            assert (dslopes >= 0.0).all()
+            if q == 0.0 and loss.name not in ("exponential", "poisson"):
+                np.testing.assert_allclose(z, v, rtol=1e-14, atol=1e-15)
+            if Trait.SMOOTH_RISK in loss.traits:
+                _, at_z = loss.evaluate(z, y, np.ones(40))
+                np.testing.assert_allclose(slopes, at_z, rtol=1e-12, atol=1e-15 * (1.0 + np.abs(z).max()))
+
+
+def test_prox_refuses():
+    kernel, x = losses.Hinge().kernel(), np.ones(3)
+    with pytest.raises(ValueError, match="q must be at least 0"):
+        kernel.prox(x, x, -1.0, np.empty(3), np.empty(3))
+    with pytest.raises(ValueError, match="q has length 2"):
+        kernel.prox(x, x, np.ones(2), np.empty(3), np.empty(3))
 
 
 @every_loss

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from catalogue import all_regularizers, regularizer_id
 
-from bmrm.regularizers import L1, L2, REGULARIZERS
+from bmrm.regularizers import L1, L2, REGULARIZERS, ElasticNet
 from bmrm.testing import check_regularizer
 
 DIM = 5
@@ -19,6 +19,11 @@ more = [
     L1(weights=[0.0, 1.0, 1.0, 1.0, 1.0], bounds=(-np.inf, 0.5)),
     L2(bounds=(0.1, 0.2)),
     L1(bounds=(-0.3, -0.1)),
+    ElasticNet(weights=[0.0, 1.0, 0.0, 2.0, 0.5], r=0.8),
+    ElasticNet(weights=[0.0, 1.0, 1.0, 1.0, 1.0], bounds=(-np.inf, 0.5), r=0.3),
+    ElasticNet(bounds=(0.1, 0.2), r=0.9),
+    ElasticNet(weights=[0.0, 1.0, 3.0, 2.0, 0.5], r=1.0),
+    ElasticNet(weights=[0.0, 1.0, 3.0, 2.0, 0.5], r=0.0),
 ]
 
 
@@ -47,7 +52,8 @@ def grid_minimum(regularizer, c, lam, box):
         lower, upper = (np.broadcast_to(side, c.shape)[j] for side in (regularizer.lower, regularizer.upper))
         t = np.union1d(t[(t >= lower) & (t <= upper)], [v for v in (lower, upper) if abs(v) <= box])
         weight = np.broadcast_to(regularizer.s, c.shape)[j]
-        omega = np.abs(t) if regularizer.name == "l1" else 0.5 * t**2
+        r = {"l1": 1.0, "l2": 0.0}.get(regularizer.name, getattr(regularizer, "r", np.nan))
+        omega = r * np.abs(t) + (1.0 - r) * 0.5 * t**2
         total += np.min(lam * weight * omega + c[j] * t)
     return total
 
@@ -120,6 +126,47 @@ def test_binding(name):
 def test_bad_arguments(cls, arguments, message):
     with pytest.raises(ValueError, match=message):
         cls(**arguments)
+
+
+@pytest.mark.parametrize("r", [-0.1, 1.1, np.nan, "much", None])
+def test_the_share_of_absolute_values_is_checked(r):
+    with pytest.raises(ValueError, match="'r'"):
+        ElasticNet(r=r)
+
+
+@pytest.mark.parametrize(("r", "cls"), [(1.0, L1), (0.0, L2)])
+@pytest.mark.parametrize(
+    "arguments", [{}, {"weights": [0.0, 1.0, 0.5, 2.0, 3.0]}, {"bounds": (-0.1, 0.2)}], ids=["plain", "free", "bounds"]
+)
+def test_the_ends_of_the_elastic_net(r, cls, arguments, rng):
+    """r = 1 is l1 and r = 0 is l2: the same numbers from every method."""
+    net, other = ElasticNet(r=r, **arguments).bind(DIM), cls(**arguments).bind(DIM)
+    assert net.traits == other.traits
+    for _ in range(20):
+        w, d, a = other.clip(rng.normal(size=DIM) * (rng.random(DIM) < 0.6)), rng.normal(size=DIM), rng.normal(size=DIM)
+        assert net.value(w) == pytest.approx(other.value(w), rel=1e-14)
+        np.testing.assert_allclose(net.subgradient(w), other.subgradient(w), rtol=1e-15)
+        np.testing.assert_allclose(net.extreme(w, d), other.extreme(w, d), rtol=1e-15)
+        np.testing.assert_allclose(net.prox(d, 0.3), other.prox(d, 0.3), rtol=1e-15)
+        assert net.along(w, d).evaluate(0.7) == pytest.approx(other.along(w, d).evaluate(0.7), rel=1e-14)
+        assert net.largest_multiple(a, 0.5) == other.largest_multiple(a, 0.5)
+        assert net.reach(a, 0.7) == pytest.approx(other.reach(a, 0.7), rel=1e-9)
+        for box in (np.inf, 2.0):
+            least, at = net.dual(a, 0.5, box)
+            assert least == pytest.approx(other.dual(a, 0.5, box)[0], rel=1e-14)
+            np.testing.assert_allclose(at, other.dual(a, 0.5, box)[1], rtol=1e-14)
+
+
+def test_reach_of_the_elastic_net_is_attained(rng):
+    """The bound of a'w over Omega(w) <= level is met by a point of that level."""
+    s, a, level, r = rng.uniform(0.5, 2.0, size=DIM), rng.normal(size=DIM), 0.7, 0.6
+    net = ElasticNet(weights=s, r=r).bind(DIM)
+    mus = np.geomspace(1e-3, 1e3, 200001)
+    size = np.abs(a)[:, None] - mus * r * s[:, None]
+    w = np.maximum(size, 0.0) / (mus * (1 - r) * s[:, None])
+    omega = np.sum(s[:, None] * (r * w + (1 - r) / 2 * w**2), axis=0)
+    inside = omega <= level
+    assert net.reach(a, level) == pytest.approx(float(np.max(np.abs(a) @ w[:, inside])), rel=1e-3)
 
 
 def test_wrong_length():

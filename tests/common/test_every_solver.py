@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import product
 
 import numpy as np
 import pytest
-from catalogue import LAM, Case, all_cases, all_losses, all_solvers, data_for, reference_optimum, tolerance
+from catalogue import LAM, Case, all_cases, all_losses, all_solvers, data_for, misfits, reference_optimum, tolerance
 from reference import models
 
 from bmrm import LinearRisk, Problem, solve
@@ -32,9 +33,14 @@ every_solver = pytest.mark.parametrize("solver", all_solvers(), ids=lambda solve
 
 @pytest.mark.parametrize("case", all_cases())
 def test_solver_on_problem(case: Case):
-    compatible = not missing(case.solver, case.problem)
-    optimum = reference_optimum(case.loss, case.example) if compatible else None
+    optimum = reference_optimum(case.loss, case.example)
     check_solver(case.solver, case.problem, optimum, tol=tolerance(case.solver), error=models.ERROR)
+
+
+@every_solver
+def test_solver_refuses_what_does_not_fit(solver):
+    for problem in misfits(solver):
+        check_solver(solver, problem)
 
 
 SHAPES = {
@@ -54,27 +60,35 @@ SHAPED = [Hinge(), Logistic(), LeastSquares(), Quantile(tau=0.9), Poisson(), NuN
 
 @cache
 def shaped(loss, kind, shape):
-    """Return a problem with intercept and sample weights, and its optimum; None if it has no lower bound."""
+    """Return a problem with intercept and sample weights; None if it has no lower bound."""
+    if Trait.UNBOUNDED_RISK in loss.traits and (kind is L1 or shape == "several free"):
+        return None
     X, y = data_for(loss)
     weight = np.random.default_rng(1).uniform(0.0, 2.0, size=y.size)
     risk = LinearRisk(X, y, loss, sample_weight=weight, intercept=True, n_threads=1)
-    regularizer = kind(**SHAPES[shape](risk.dim))
-    if Trait.UNBOUNDED_RISK in loss.traits and (kind is L1 or shape == "several free"):
-        return None
-    problem = Problem(risk, regularizer, LAM)
-    wide = np.column_stack([X, np.ones(y.size)])
-    return problem, models.optimum(loss, wide, risk.targets, problem.regularizer, LAM, weight)
+    return Problem(risk, kind(**SHAPES[shape](risk.dim)), LAM)
 
 
-@every_solver
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("kind", [L2, L1])
-@pytest.mark.parametrize("loss", SHAPED, ids=repr)
+@cache
+def optimum_of_shaped(loss, kind, shape):
+    problem, X = shaped(loss, kind, shape), data_for(loss)[0]
+    wide = np.column_stack([X, np.ones(len(X))])
+    return models.optimum(loss, wide, problem.risk.targets, problem.regularizer, LAM, problem.risk.weight)
+
+
+def shaped_cases():
+    """Return the combinations that fit together."""
+    for loss, kind, shape in product(SHAPED, (L2, L1), SHAPES):
+        problem = shaped(loss, kind, shape)
+        for solver in all_solvers():
+            if problem is not None and not missing(solver, problem):
+                yield pytest.param(loss, kind, shape, solver, id=f"{loss}-{kind.name}-{shape}-{solver.name}")
+
+
+@pytest.mark.parametrize(("loss", "kind", "shape", "solver"), list(shaped_cases()))
 def test_shapes_of_regularizers(loss, kind, shape, solver):
-    found = shaped(loss, kind, shape)
-    if found is not None:
-        problem, optimum = found
-        check_solver(solver, problem, optimum, tol=tolerance(solver), error=models.ERROR)
+    optimum = optimum_of_shaped(loss, kind, shape)
+    check_solver(solver, shaped(loss, kind, shape), optimum, tol=tolerance(solver), error=models.ERROR)
 
 
 @pytest.mark.parametrize("loss", [loss for loss in all_losses() if loss.floor == -np.inf], ids=repr)

@@ -39,8 +39,21 @@ CATALOGUE = {
         "poisson",
         "piecewise_quadratic",
     ],
-    "regularizers": ["l2", "l1"],
-    "solvers": ["bmrm", "bmrm_line", "ls_bmrm", "lbfgs", "scipy", "auto"],
+    "regularizers": ["l2", "l1", "elastic_net", "zero"],
+    "solvers": [
+        "bmrm",
+        "bmrm_line",
+        "ls_bmrm",
+        "lbfgs",
+        "scipy",
+        "auto",
+        "subgradient_bfgs",
+        "subgradient_lbfgs",
+        "hybrid",
+        "subgradient",
+        "owlqn",
+        "owlqn_star",
+    ],
 }
 REGISTRIES = {"losses": LOSSES, "regularizers": REGULARIZERS, "solvers": SOLVERS}
 

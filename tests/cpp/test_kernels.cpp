@@ -94,6 +94,30 @@ void check_evaluate(Matrix& X, const std::vector<double>& w, int n_threads) {
   assert(!X.first_nonfinite(n_threads));
 }
 
+// v' H v = sum c <x, v>^2 for H = X' diag(c) X over some rows, the same for any number of threads.
+void check_gram(Matrix& X, const std::vector<std::int64_t>& rows, const std::vector<double>& v) {
+  const std::size_t d = X.n_cols();
+  std::vector<double> c = randoms(rows.size()), f(rows.size()), H(d * d), again(d * d), all(X.n_rows(), 0.0), g(d);
+  X.gram(rows, c.data(), H.data(), 1);
+  X.gram(rows, c.data(), again.data(), 3);
+  X.dot_rows(rows, v.data(), f.data(), 2);
+  double expected = 0.0, size = 1.0, found = 0.0;
+  for (std::size_t k = 0; k < rows.size(); ++k) {
+    all[static_cast<std::size_t>(rows[k])] = c[k];
+    expected += c[k] * f[k] * f[k];
+    size += std::abs(c[k]) * f[k] * f[k];
+  }
+  X.squares(all.data(), g.data(), 2);
+  for (std::size_t i = 0; i < d; ++i) {
+    for (std::size_t j = 0; j <= i; ++j) {
+      assert(H[i * d + j] == again[i * d + j]);
+      found += (i == j ? 1.0 : 2.0) * H[i * d + j] * v[i] * v[j];
+    }
+    assert(near(g[i], H[i * d + i], static_cast<double>(rows.size())));
+  }
+  assert(near(found, expected, size * static_cast<double>(d * d)));
+}
+
 template <class Owned>
 void check_matrix(const Owned& owned, Matrix& X) {
   const std::size_t m = X.n_rows(), d = X.n_cols();
@@ -116,9 +140,10 @@ void check_matrix(const Owned& owned, Matrix& X) {
   std::vector<std::int64_t> picked;
   for (std::size_t i = 0; i < m; i += 3) picked.push_back(static_cast<std::int64_t>(i));
   std::vector<double> some(picked.size()), all(m);
-  X.dot_rows(picked, w.data(), some.data());
+  X.dot_rows(picked, w.data(), some.data(), 1);
   X.dot(w.data(), all.data(), 1);
   for (std::size_t k = 0; k < picked.size(); ++k) assert(some[k] == all[static_cast<std::size_t>(picked[k])]);
+  if (d <= 500) check_gram(X, picked, w);
   check_evaluate(X, w, 1);
   check_evaluate(X, w, 3);
 }

@@ -7,6 +7,7 @@
 #include <random>
 #include <vector>
 
+#include "bmrm/kernel/shrinkage.hpp"
 #include "bmrm/matrix.hpp"
 
 namespace {
@@ -80,9 +81,15 @@ void check_matrix(const Matrix& X) {
             const Tangents tangents{run.slopes, run.offsets, mixed ? run.u.data() : nullptr, 0.1,
                                     1.0 / static_cast<double>(run.m)};
             const Coordinates at = run.coordinates(X.n_cols(), plain);
-            const Descent descent{rule, 0.1, 3.0, 2.0, rule == Rule::kPegasos ? std::size_t{3} : std::size_t{1}, 4.0};
+            const RowDescent descent{rule, 0.1, 3.0, 2.0, rule == Rule::kPegasos ? std::size_t{3} : std::size_t{1},
+                                     4.0};
             for (int epoch = 0; epoch < 3; ++epoch)
-              X.visit(DescentCall{loss, visits, tangents, at, descent, run.w.data(), run.average.data(), run.clock});
+              std::visit(
+                  [&](const auto& rows) {
+                    DescentEpoch(rows, loss, visits, tangents, at, descent, run.w.data(), run.average.data(), run.clock)
+                        .run();
+                  },
+                  X.view());
             run.check(loss);
           }
           for (const bool quasi_newton : {false, true}) {
@@ -93,8 +100,16 @@ void check_matrix(const Matrix& X) {
             const Coordinates at = run.coordinates(X.n_cols(), true);
             const Splitting splitting{0.1, 0.05, 10.0, 0.5, 4.0, true};
             for (int epoch = 0; epoch < 3; ++epoch)
-              X.visit(ShrinkageCall{loss, visits, tangents, at, run.shrinks, splitting, run.w.data(),
-                                    run.average.data(), quasi_newton ? run.h.data() : nullptr, run.clock});
+              std::visit(
+                  [&](const auto& rows) {
+                    if (!quasi_newton)
+                      return splitting_epoch(rows, loss, visits, tangents, at, run.shrinks, splitting, run.w.data(),
+                                             run.average.data(), run.clock);
+                    QuasiNewtonEpoch(rows, loss, visits, tangents, at, run.shrinks, splitting, run.w.data(),
+                                     run.average.data(), run.h.data(), run.clock)
+                        .run();
+                  },
+                  X.view());
             run.check(loss);
           }
         }

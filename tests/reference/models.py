@@ -51,8 +51,10 @@ LOSSES: dict[str, Callable] = {
 }
 
 REGULARIZERS: dict[str, Callable] = {
-    "l2": lambda s, w: 0.5 * cp.sum(cp.multiply(s, cp.square(w))),
-    "l1": lambda s, w: cp.sum(cp.multiply(s, cp.abs(w))),
+    "zero": lambda reg, s, w: cp.Constant(0.0),
+    "l2": lambda reg, s, w: 0.5 * cp.sum(cp.multiply(s, cp.square(w))),
+    "l1": lambda reg, s, w: cp.sum(cp.multiply(s, cp.abs(w))),
+    "elastic_net": lambda reg, s, w: cp.sum(cp.multiply(s, reg.r * cp.abs(w) + (1 - reg.r) / 2 * cp.square(w))),
 }
 
 
@@ -75,7 +77,7 @@ def penalty(regularizer: Any, lam: float, w: cp.Variable) -> tuple[cp.Expression
         finite = np.isfinite(bound)
         if finite.any():
             constraints.append(sign * w[finite] >= sign * bound[finite])
-    return lam * REGULARIZERS[regularizer.name](s, w), constraints
+    return lam * REGULARIZERS[regularizer.name](regularizer, s, w), constraints
 
 
 def optimum(

@@ -7,7 +7,8 @@ import pytest
 from reference.models import master_optimum
 
 from bmrm.bundle import Bundle, master_for
-from bmrm.regularizers import L1, L2
+from bmrm.bundle.qp import L2Master
+from bmrm.regularizers import L1, L2, ElasticNet
 
 DIM = 5
 SHAPES = {
@@ -28,7 +29,7 @@ SHAPES = {
     },
 }
 every_shape = pytest.mark.parametrize("shape", SHAPES)
-every_kind = pytest.mark.parametrize("kind", [L2, L1])
+every_kind = pytest.mark.parametrize("kind", [L2, L1, ElasticNet])
 
 
 def planes(rng, count, size=1.0):
@@ -140,3 +141,59 @@ def test_no_bound_without_planes_on_both_sides_of_a_free_coordinate(kind):
     regularizer = kind(weights=SHAPES["one free"]["weights"]).bind(DIM)
     bundle = filled([np.eye(DIM)[-1]], [1.0])
     assert master_for(regularizer).solve(bundle, 0.1, 1e3).lower <= 1e-12
+
+
+@every_shape
+@every_kind
+def test_a_copy_goes_on_like_the_original(kind, shape):
+    """To the last digit, also through other units: what a resumed run stands on."""
+    rng = np.random.default_rng(8)
+    regularizer = kind(**SHAPES[shape]).bind(DIM)
+    normals, offsets = planes(rng, 12)
+    bundle, master = Bundle(DIM, 0.0), master_for(regularizer)
+    for a, b in zip(normals[:9], offsets[:9]):
+        bundle.add_plane(a, b)
+        master.solve(bundle, 0.1, 100.0)
+    copies = [bundle.copy(), bundle.rescaled(np.full(DIM, 4.0)).copy()]
+    for a, b in zip(normals[9:], offsets[9:]):
+        bundle.add_plane(a, b)
+        expected = master.solve(bundle, 0.1, 100.0)
+        for other in copies:
+            other.add_plane(a, b)
+            found = master_for(kind(**SHAPES[shape]).bind(DIM)).solve(other, 0.1, 100.0)
+            np.testing.assert_array_equal(found.w, expected.w)
+            assert found.lower == expected.lower
+
+
+@pytest.mark.parametrize("shape", ["plain", "weights", "one free", "two free"])
+def test_a_proximal_term(shape):
+    rng = np.random.default_rng(9)
+    regularizer = L2(**SHAPES[shape]).bind(DIM)
+    s, z, lam, kappa = regularizer.s, rng.normal(size=DIM), 0.1, 0.7
+    bundle = Bundle(DIM, 0.0)
+    for a, b in zip(*planes(rng, 12)):
+        bundle.add_plane(a, b)
+
+    def objective(w):
+        return lam * regularizer.value(w) + 0.5 * kappa * np.sum(s * (w - z) ** 2) + bundle.value(w)
+
+    solution = L2Master(regularizer).solve_near(bundle, lam, 100.0, z, kappa)
+    least = objective(solution.w)
+    for size in (1e-4, 1e-2, 1.0):
+        assert all(objective(solution.w + size * step) >= least - 1e-12 for step in rng.normal(size=(50, DIM)))
+    assert solution.lower <= L2Master(regularizer).solve(bundle, lam, 100.0).lower + 1e-12
+
+
+@pytest.mark.parametrize("size", [1e-11, 1e-4, 1e6])
+def test_the_linear_program_has_its_own_units(size):
+    """Slopes below what HiGHS takes for 0: the same problem in other units has the same value."""
+    rng = np.random.default_rng(10)
+    normals, offsets = planes(rng, 12)
+    values = []
+    for c in (np.ones(DIM), size * 2.0 ** np.arange(DIM)):
+        bundle = Bundle(DIM, 0.0)
+        for a, b in zip(c * normals, offsets):
+            bundle.add_plane(a, b)
+        solution = master_for(L1(weights=c).bind(DIM)).solve(bundle, 0.1, 100.0)
+        values.append([solution.lower, bundle.value(solution.w), *(c * solution.w)])
+    np.testing.assert_allclose(values[1], values[0], rtol=1e-9)

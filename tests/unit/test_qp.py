@@ -1,5 +1,6 @@
 """The master's quadratic program, checked from scratch: every answer by its optimality conditions."""
 
+import copy
 import math
 
 import numpy as np
@@ -282,3 +283,18 @@ def test_refusals():
         ActiveSetQp(np.empty(0))
     assert qp.size == 2
     assert qp.x.tolist() == [1.0, 0.0]
+
+
+def test_a_copy_goes_its_own_way():
+    rng = np.random.default_rng(5)
+    A, b = rng.normal(size=(7, 4)), rng.normal(size=7)
+    H = A @ A.T
+    program = ActiveSetQp(np.ones(1))
+    for k in range(7):
+        program.add(H[k, : k + 1], np.ones(1))
+    program.set_start(np.eye(7)[0])
+    program.solve(b)
+    other, before = copy.deepcopy(program), program.x
+    other.solve(-b)
+    np.testing.assert_array_equal(program.x, before)
+    np.testing.assert_array_equal(other.x, program.solve(-b))

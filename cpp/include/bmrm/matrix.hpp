@@ -3,14 +3,18 @@
 
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
+#include <variant>
 #include <vector>
 
+#include "bmrm/kernel/coordinate.hpp"
+#include "bmrm/kernel/curvature.hpp"
 #include "bmrm/kernel/evaluate.hpp"
 #include "bmrm/kernel/product.hpp"
-#include "bmrm/kernel/shrinkage.hpp"
+#include "bmrm/kernel/selected_gram.hpp"
 
 namespace bmrm {
 
@@ -19,42 +23,8 @@ struct Position {
   std::int64_t column;
 };
 
-// A stochastic epoch over the rows of any matrix; see descent.hpp and shrinkage.hpp.
-struct DescentCall {
-  RowLoss loss;
-  const Visits& visits;
-  const Tangents& tangents;
-  const Coordinates& at;
-  const Descent& descent;
-  double* w;
-  double* average;
-  Clock& clock;
-
-  template <class View>
-  void operator()(const View& X) const {
-    DescentEpoch<View>(X, loss, visits, tangents, at, descent, w, average, clock).run();
-  }
-};
-
-struct ShrinkageCall {
-  RowLoss loss;
-  const Visits& visits;
-  const Tangents& tangents;
-  const Coordinates& at;
-  std::span<const double> weights;
-  const Splitting& splitting;
-  double* w;
-  double* average;
-  double* curvature;  // null: splitting with l1
-  Clock& clock;
-
-  template <class View>
-  void operator()(const View& X) const {
-    if (curvature == nullptr)
-      return splitting_epoch(X, loss, visits, tangents, at, weights, splitting, w, average, clock);
-    QuasiNewtonEpoch<View>(X, loss, visits, tangents, at, weights, splitting, w, average, curvature, clock).run();
-  }
-};
+using AnyView = std::variant<Csr<float, std::int32_t>, Csr<float, std::int64_t>, Csr<double, std::int32_t>,
+                             Csr<double, std::int64_t>, Dense<float>, Dense<double>>;
 
 class Matrix {
  public:
@@ -65,13 +35,20 @@ class Matrix {
   virtual bool fuses() const = 0;  // one pass for products and loss is the faster way here
   virtual void dot(const double* w, double* f, int n_threads) const = 0;
   virtual void tdot(const double* l, double* g, int n_threads) = 0;
-  virtual void dot_rows(std::span<const std::int64_t> rows, const double* w, double* f) const = 0;
+  virtual void dot_rows(std::span<const std::int64_t> rows, const double* w, double* f, int n_threads) const = 0;
+  // H = sum over rows[k] of c[k] x x', the lower triangle; g = sum over all rows of c[i] x_i^2, by columns.
+  virtual void gram(std::span<const std::int64_t> rows, const double* c, double* H, int n_threads) = 0;
+  virtual void squares(const double* c, double* g, int n_threads) = 0;
   virtual void row_norms(double* squared, int n_threads) const = 0;
   virtual LossSum evaluate(const AnyScalarLoss& loss, const double* w, const Shift& shift, const Rows& rows, double* f,
                            double* l, double* g, int n_threads) = 0;
-  virtual void visit(const DescentCall& epoch) const = 0;
-  virtual void visit(const ShrinkageCall& epoch) const = 0;
   virtual std::optional<Position> first_nonfinite(int n_threads) const = 0;
+  virtual AnyView view() const = 0;  // for methods that take rows one at a time
+  virtual void selected_gram(std::span<const std::int64_t> columns, const double* D, double* H,
+                             int n_threads) const = 0;
+  virtual SelectedSize selected_size(std::span<const std::int64_t> columns) const = 0;
+  virtual void column_squares(const double* weight, double* squares) const = 0;
+  virtual std::unique_ptr<Columns> columns() const = 0;
 };
 
 template <class View>
@@ -80,6 +57,7 @@ class MatrixOf : public Matrix {
   MatrixOf(View view, std::size_t bytes_per_entry, std::size_t per_column)
       : X_(view), cut_(view.n_rows, view.n_cols, view.n_entries(), per_column), bytes_per_entry_(bytes_per_entry) {}
 
+  AnyView view() const override { return X_; }
   std::size_t n_rows() const override { return X_.n_rows; }
   std::size_t n_cols() const override { return X_.n_cols; }
   std::size_t n_entries() const override { return X_.n_entries(); }
@@ -95,11 +73,26 @@ class MatrixOf : public Matrix {
                [&](std::size_t k, double* own) { row_axpys(X_, cut_.begin(k), cut_.end(k), l + cut_.begin(k), own); });
   }
 
-  void dot_rows(std::span<const std::int64_t> rows, const double* w, double* f) const override {
-    for (std::size_t k = 0; k < rows.size(); ++k) {
-      const auto i = static_cast<std::size_t>(rows[k]);
-      row_dots(X_, i, i + 1, w, f + k);
-    }
+  void dot_rows(std::span<const std::int64_t> rows, const double* w, double* f, int n_threads) const override {
+    const std::size_t n = rows.size(), entries = X_.n_entries() / std::max<std::size_t>(1, X_.n_rows) * n;
+    const std::size_t n_tasks = std::clamp<std::size_t>(entries / kEntriesPerTask, 1, n ? n : 1);
+    parallel_for(n_tasks, threads_for(entries, n_threads), [&](std::size_t task) {
+      for (std::size_t k = n * task / n_tasks; k < n * (task + 1) / n_tasks; ++k) {
+        const auto i = static_cast<std::size_t>(rows[k]);
+        row_dots(X_, i, i + 1, w, f + k);
+      }
+    });
+  }
+
+  void gram(std::span<const std::int64_t> rows, const double* c, double* H, int n_threads) override {
+    std::lock_guard lock(mutex_);
+    weighted_gram(X_, rows, c, scratch_, H, n_threads);
+  }
+
+  void squares(const double* c, double* g, int n_threads) override {
+    std::lock_guard lock(mutex_);
+    sum_blocks(cut_, X_.n_cols, scratch_, g, threads_for(X_.n_entries(), n_threads),
+               [&](std::size_t k, double* own) { tile::squares(X_, cut_.begin(k), cut_.end(k), c, own); });
   }
 
   LossSum evaluate(const AnyScalarLoss& loss, const double* w, const Shift& shift, const Rows& rows, double* f,
@@ -117,8 +110,18 @@ class MatrixOf : public Matrix {
     return sum;
   }
 
-  void visit(const DescentCall& epoch) const override { epoch(X_); }
-  void visit(const ShrinkageCall& epoch) const override { epoch(X_); }
+  void selected_gram(std::span<const std::int64_t> columns, const double* D, double* H, int n_threads) const override {
+    bmrm::selected_gram(X_, columns, D, H, n_threads);
+  }
+  SelectedSize selected_size(std::span<const std::int64_t> columns) const override {
+    return bmrm::selected_size(X_, columns);
+  }
+  void column_squares(const double* weight, double* squares) const override {
+    bmrm::column_squares(X_, weight, squares);
+  }
+  std::unique_ptr<Columns> columns() const override {
+    return std::make_unique<ColumnsOf<decltype(by_columns(X_))>>(by_columns(X_));
+  }
 
  protected:
   virtual void tdot_by_columns(const double* l, double* g, int n_threads) = 0;

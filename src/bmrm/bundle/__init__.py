@@ -6,21 +6,35 @@ regularizer's type. Neither may know losses, data or the solver that feeds them.
 
 from __future__ import annotations
 
-from bmrm.bundle.bounded_qp import BoundedMaster
-from bmrm.bundle.lp import L1Master
+from bmrm.bundle.lp import L1Master, ZeroMaster
 from bmrm.bundle.master import Master, MasterSolution, master_for
+from bmrm.bundle.piecewise_qp import PiecewiseMaster
 from bmrm.bundle.planes import Bundle
 from bmrm.bundle.qp import L2Master
-from bmrm.regularizers import L1, L2
+from bmrm.regularizers import L1, L2, ElasticNet, Zero
 
 __all__ = ["Bundle", "Master", "MasterSolution", "master_for"]
 
 
 @master_for.register
 def _(regularizer: L2) -> Master:
-    return L2Master(regularizer) if regularizer.bounds is None else BoundedMaster(regularizer)
+    return L2Master(regularizer) if regularizer.bounds is None else PiecewiseMaster(regularizer)
 
 
 @master_for.register
 def _(regularizer: L1) -> Master:
     return L1Master(regularizer)
+
+
+@master_for.register
+def _(regularizer: Zero) -> Master:
+    return ZeroMaster(regularizer)
+
+
+@master_for.register
+def _(regularizer: ElasticNet) -> Master:
+    if regularizer.r == 1.0:
+        return L1Master(L1(regularizer.weights, regularizer.bounds))
+    if regularizer.r == 0.0:
+        return master_for(L2(regularizer.weights, regularizer.bounds))
+    return PiecewiseMaster(regularizer)

@@ -77,10 +77,12 @@ class FreeBox:
     ----------
     regularizer : Separable
         Bound to the problem's length.
+    free : array of int, optional
+        The coordinates that need a box; all with weight 0 by default.
     """
 
-    def __init__(self, regularizer: Separable) -> None:
-        self.free = regularizer.free
+    def __init__(self, regularizer: Separable, free: npt.NDArray[np.intp] | None = None) -> None:
+        self.free = regularizer.free if free is None else free
         self._inside: Array = np.empty(0)
         if self.free.size:
             sides = (regularizer.lower, regularizer.upper)

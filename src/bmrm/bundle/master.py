@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
 from functools import singledispatch
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from bmrm.bundle.planes import Array, Bundle
-from bmrm.regularizers.base import Regularizer
+from bmrm.regularizers.base import Regularizer, Separable
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,47 @@ class Master(Protocol):
     def solve(self, bundle: Bundle, lam: float, upper: float) -> MasterSolution:
         """Solve for the bundle's planes; upper is a known upper bound of min J (inf if none)."""
         ...
+
+
+class Memory:
+    """What a master keeps from one call to the next. It lives on the bundle, whose planes it is about.
+
+    So a copy of the bundle, solved by a new master of the same regularizer, gives what the original would have
+    given, to the last digit: a resumed run is the same run.
+    """
+
+    def __init__(self, regularizer: Separable) -> None:
+        self.regularizer = regularizer
+
+    def fits(self, regularizer: Separable) -> bool:
+        """Whether this belongs to an equal regularizer."""
+        mine = self.regularizer
+        if mine is not regularizer:
+            names = mine.__dataclass_fields__
+            if type(mine) is not type(regularizer) or not all(
+                np.array_equal(getattr(mine, name), getattr(regularizer, name)) for name in names
+            ):
+                return False
+            self.regularizer = regularizer
+        return True
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Memory:
+        other = copy.copy(self)
+        for name, value in vars(self).items():
+            if name != "regularizer":
+                setattr(other, name, copy.deepcopy(value, memo))
+        return other
+
+
+M = TypeVar("M", bound=Memory)
+
+
+def memory_of(bundle: Bundle, kind: type[M], regularizer: Separable) -> M:
+    """Return the memory that lies on the bundle if it is of that kind and fits, else a fresh one, put there."""
+    memory = bundle.memory
+    if type(memory) is not kind or not memory.fits(regularizer):
+        memory = bundle.memory = kind(regularizer)
+    return memory
 
 
 @singledispatch

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+import copy
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -49,7 +50,7 @@ class Bundle:
     """
 
     def __init__(
-        self, dim: int, floor: float = 0.0, max_cuts: int | None = None, max_idle: int = 50, n_threads: int = 1
+        self, dim: int, floor: float = 0.0, max_cuts: int | None = None, max_idle: int = 20, n_threads: int = 1
     ) -> None:
         if max_cuts is not None and max_cuts < 3:
             raise ValueError(f"max_cuts must be at least 3, got {max_cuts}")
@@ -61,8 +62,11 @@ class Bundle:
         self.ids: npt.NDArray[np.int64] = np.empty(0, np.int64)
         self.idle: npt.NDArray[np.int64] = np.empty(0, np.int64)
         self.multipliers: Array = np.empty(0)
+        self.units: Array | float = 1.0  # the planes are those of R(units v), as functions of v
         self.braced: set[int] = set()  # free coordinates for which planes from both sides were sought
         self.removals = 0  # how often planes were taken away: tells masters whether to look for gaps
+        self.memory: Any = None  # what a master keeps with these planes: a copy goes on from it as the original does
+        self._parked: tuple[Array | float, Any] | None = None  # the memory for other units, and those units
         self._next_id = 0
         if np.isfinite(floor):
             self._append(np.zeros(dim), floor, 1.0)
@@ -82,8 +86,8 @@ class Bundle:
         """Add the plane that touches R at w: normal a, offset b = value - <a, w>, less the rounding in it."""
         if not np.isfinite(value):
             return
-        rounding = 4.0 * np.finfo(np.float64).eps * (abs(value) + float(np.abs(a) @ np.abs(w)))
-        self.add_plane(a, value - float(a @ w) - rounding)
+        rounding = 4.0 * np.finfo(np.float64).eps * (abs(value) + _core.inner(np.abs(a), np.abs(w)))
+        self.add_plane(a, value - _core.inner(a, w) - rounding)
 
     def add_plane(self, a: Array, b: float) -> None:
         """Add a plane given by normal and offset; one with numbers whose products overflow is left out."""
@@ -91,13 +95,23 @@ class Bundle:
             self._append(a, b, 0.0 if len(self) else 1.0)
 
     def copy(self) -> Bundle:
-        """Return a bundle with the same planes that can be changed by itself."""
+        """Return a bundle with the same planes of R itself, that can be changed by itself."""
+        return self.rescaled(1.0 / self.units)
+
+    def rescaled(self, c: Array | float) -> Bundle:
+        """Return the planes in v, where w = c v."""
         other = Bundle(self.dim, -np.inf, self.max_cuts, self.max_idle, self.n_threads)
         other.floor, other.removals, other._next_id = self.floor, self.removals, self._next_id
-        other._normals = self.normals.copy() if len(self) else np.empty((4, self.dim))
+        other._normals = self.normals * c if len(self) else np.empty((4, self.dim))
+        other.units = self.units * c
         for name in ("offsets", "ids", "idle", "multipliers"):
             setattr(other, name, getattr(self, name).copy())
         other.braced = set(self.braced)
+        parked = self._parked if self.memory is None else (self.units, self.memory)
+        if parked is not None and np.all(parked[0] == other.units):
+            other.memory = copy.deepcopy(parked[1])
+        else:
+            other._parked = copy.deepcopy(parked)
         return other
 
     def products(self, v: Array) -> Array:

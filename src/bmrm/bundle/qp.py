@@ -6,6 +6,9 @@ with one equality row for each free coordinate: the planes' slopes in that direc
 has two slack variables, priced at the ends of an interval for the coordinate: the user's bounds, or an interval
 that is widened when the solution meets its end. Multiplied by lam the quadratic part does not depend on lam, so
 the factor that the solver keeps serves a whole path.
+
+A proximal term kappa/2 |w - z|^2 (the norm that of the regularizer's weights) changes little: with v = w - u,
+u = kappa z / (lam + kappa), it is the same program for lam + kappa and the planes' values at u.
 """
 
 from __future__ import annotations
@@ -17,111 +20,139 @@ import numpy.typing as npt
 
 from bmrm import _core
 from bmrm.bundle.box import FreeBox, quadratic_level, reach_of
-from bmrm.bundle.master import MasterSolution, lower_bound, on_simplex
+from bmrm.bundle.master import MasterSolution, Memory, lower_bound, memory_of, on_simplex
 from bmrm.bundle.planes import Array, Bundle
+from bmrm.regularizers.base import Separable
 from bmrm.regularizers.l2 import L2
 
 
-class L2Master:
-    """Keeps the quadratic program's factor and active set while planes come and go."""
+class _Program(Memory):
+    """The quadratic program with its factor and active set, and the intervals of the free coordinates."""
 
-    def __init__(self, regularizer: L2) -> None:
-        self.regularizer = regularizer
+    def __init__(self, regularizer: Separable) -> None:
+        super().__init__(regularizer)
         self.free = regularizer.free
-        self._inverse = inverse_weights(regularizer)
-        self._reach = np.full(self.free.size, 10.0)  # half-widths of the intervals for the free coordinates
-        self._box = FreeBox(regularizer)
-        self._ids: npt.NDArray[np.int64] = np.empty(0, np.int64)
-        self._norms: Array = np.empty(0)
-        self._slopes: Array = np.empty((0, self.free.size))  # in the free directions, as the program has them
-        self._qp: _core.ActiveSetQp | None = None
-        self._followed: tuple[Bundle, int] | None = None
+        self.inverse = inverse_weights(regularizer)
+        self.reach = np.full(self.free.size, 10.0)  # half-widths of the intervals for the free coordinates
+        self.box = FreeBox(regularizer)
+        self.ids: npt.NDArray[np.int64] = np.empty(0, np.int64)
+        self.norms: Array = np.empty(0)
+        self.slopes: Array = np.empty((0, self.free.size))  # in the free directions, as the program has them
+        self.qp: _core.ActiveSetQp | None = None
+        self.removals = 0
 
-    def solve(self, bundle: Bundle, lam: float, upper: float) -> MasterSolution:
-        """Solve the dual, warm; return w = -A alpha / (lam weights) and the bound that alpha proves."""
-        program = self._follow(bundle)
-        r = self.free.size
-        linear = lam * np.concatenate([-self._reach, -self._reach, bundle.offsets])
-        alpha = on_simplex(program.solve(linear)[2 * r :])
-        free_part = program.multipliers()[1:] / lam
-        lower = self._bound(bundle, lam, upper, alpha)
-        if r and not program.optimal:
-            for other in self._second_tries(bundle, lam, linear, alpha):
-                bound = self._bound(bundle, lam, upper, other[0])
-                if bound > lower:
-                    lower, (alpha, free_part) = bound, other
-        w = bundle.combine(alpha) * self._inverse / -lam
-        w[self.free] = np.clip(free_part, -self._reach, self._reach)
-        self._reach = np.where(
-            np.abs(w[self.free]) > 0.9 * self._reach, np.minimum(10.0 * self._reach, 1e15), self._reach
-        )
-        bundle.record(alpha)
-        return MasterSolution(w, lower, self._box.open)
-
-    def _bound(self, bundle: Bundle, lam: float, upper: float, alpha: Array) -> float:
-        """Return the bound of min J that the multipliers prove."""
-        c, b = bundle.combine(alpha), float(alpha @ bundle.offsets)
-        box: Array | float = np.inf
-        if self.free.size:
-            sizes = float(np.sqrt(np.sum(c * c * self._inverse))), float(np.abs(c[self.free]).sum()), b
-            level = quadratic_level(bundle, lam, upper, self._norms, sizes, self.free)
-            box = self._box.around(bundle, lam, upper, reach_of(self._norms, level), alpha, c[self.free])
-        return lower_bound(self.regularizer, lam, bundle, c, b, box)
-
-    def _second_tries(self, bundle: Bundle, lam: float, linear: Array, alpha: Array) -> Iterator[tuple[Array, Array]]:
-        """Yield other solutions where the program went round in circles: nearly free, and exact from there."""
-        program, r = self._follow(bundle), self.free.size
-        H = (bundle.normals * self._inverse) @ bundle.normals.T
-        start, free_part = nearly_free(H, self._slopes, linear[2 * r :], alpha, lam)
-        yield start, free_part
-        program.set_start(with_slacks(start, start @ self._slopes))
-        yield on_simplex(program.solve(linear)[2 * r :]), program.multipliers()[1:] / lam
-
-    def _follow(self, bundle: Bundle) -> _core.ActiveSetQp:
+    def follow(self, bundle: Bundle) -> _core.ActiveSetQp:
         """Make the quadratic program's variables match the bundle's planes."""
-        if self._qp is None or (self._followed != (bundle, bundle.removals) and not self._drop(bundle)):
+        if self.qp is None or (self.removals != bundle.removals and not self._drop(bundle)):
             self._restart(bundle)
-        for k in range(self._ids.size, len(bundle)):
+        for k in range(self.ids.size, len(bundle)):
             self._add(bundle, k)
-        self._followed = (bundle, bundle.removals)
-        assert self._qp is not None
-        return self._qp
+        self.removals = bundle.removals
+        assert self.qp is not None
+        return self.qp
+
+    def widen(self, free_part: Array) -> None:
+        """Make the intervals wider that the free coordinates come near the end of."""
+        met = np.abs(free_part) > 0.9 * self.reach
+        self.reach = np.where(met, np.minimum(10.0 * self.reach, 1e15), self.reach)
 
     def _drop(self, bundle: Bundle) -> bool:
         """Remove the variables of planes that are gone; False if that cannot be done from where we stand."""
-        assert self._qp is not None
-        kept = np.isin(self._ids, bundle.ids)
-        if not np.array_equal(self._ids[kept], bundle.ids[: int(kept.sum())]):
+        assert self.qp is not None
+        kept = np.isin(self.ids, bundle.ids)
+        if not np.array_equal(self.ids[kept], bundle.ids[: int(kept.sum())]):
             return False
         gone = np.flatnonzero(~kept)
         if gone.size:
             slacks = 2 * self.free.size
-            if np.any(self._qp.x[slacks + gone] > 0.0):
+            if np.any(self.qp.x[slacks + gone] > 0.0):
                 return False
-            self._qp.remove(slacks + gone)
-            self._ids, self._norms, self._slopes = self._ids[kept], self._norms[kept], self._slopes[kept]
+            self.qp.remove(slacks + gone)
+            self.ids, self.norms, self.slopes = self.ids[kept], self.norms[kept], self.slopes[kept]
         return True
 
     def _restart(self, bundle: Bundle) -> None:
         """Build the program anew and start it from the bundle's own multipliers."""
-        self._qp = program_with_slacks(self.free.size)
-        self._ids, self._norms = np.empty(0, np.int64), np.empty(0)
-        self._slopes = np.empty((0, self.free.size))
+        self.qp = program_with_slacks(self.free.size)
+        self.ids, self.norms = np.empty(0, np.int64), np.empty(0)
+        self.slopes = np.empty((0, self.free.size))
         for k in range(len(bundle)):
             self._add(bundle, k)
         alpha = on_simplex(bundle.multipliers)
-        self._qp.set_start(with_slacks(alpha, alpha @ self._slopes))
+        self.qp.set_start(with_slacks(alpha, alpha @ self.slopes))
 
     def _add(self, bundle: Bundle, k: int) -> None:
-        assert self._qp is not None
-        a = bundle.normals[k]
+        assert self.qp is not None
         products = np.empty(k + 1)
-        _core.dense(bundle.normals[: k + 1]).dot(a * self._inverse, products, bundle.n_threads)
+        _core.dense(bundle.normals[: k + 1]).dot(bundle.normals[k] * self.inverse, products, bundle.n_threads)
         slopes = without_noise(bundle, self.free)[k]
-        self._slopes = np.vstack([self._slopes, slopes])
-        self._qp.add(np.concatenate([np.zeros(2 * self.free.size), products]), np.concatenate([[1.0], slopes]))
-        self._ids = np.append(self._ids, bundle.ids[k])
-        self._norms = np.append(self._norms, np.sqrt(max(products[k], 0.0)))
+        self.slopes = np.vstack([self.slopes, slopes])
+        self.qp.add(np.concatenate([np.zeros(2 * self.free.size), products]), np.concatenate([[1.0], slopes]))
+        self.ids = np.append(self.ids, bundle.ids[k])
+        self.norms = np.append(self.norms, np.sqrt(max(products[k], 0.0)))
+
+
+class L2Master:
+    """Solves the dual, warm: the program is kept with the bundle while planes come and go."""
+
+    def __init__(self, regularizer: L2) -> None:
+        self.regularizer = regularizer
+
+    def solve(self, bundle: Bundle, lam: float, upper: float) -> MasterSolution:
+        """Solve the dual; return w = -A alpha / (lam weights) and the bound that alpha proves."""
+        memory = memory_of(bundle, _Program, self.regularizer)
+        program, r = memory.follow(bundle), memory.free.size
+        linear = lam * np.concatenate([-memory.reach, -memory.reach, bundle.offsets])
+        alpha = on_simplex(program.solve(linear)[2 * r :])
+        free_part = program.multipliers()[1:] / lam
+        c, lower = self._bound(memory, bundle, lam, upper, alpha)
+        if r and not program.optimal:
+            for other in _second_tries(memory, bundle, lam, linear, alpha):
+                slopes, bound = self._bound(memory, bundle, lam, upper, other[0])
+                if bound > lower:
+                    c, lower, (alpha, free_part) = slopes, bound, other
+        w = c * memory.inverse / -lam
+        w[memory.free] = np.clip(free_part, -memory.reach, memory.reach)
+        memory.widen(w[memory.free])
+        bundle.record(alpha)
+        return MasterSolution(w, lower, memory.box.open)
+
+    def solve_near(self, bundle: Bundle, lam: float, upper: float, z: Array, kappa: float) -> MasterSolution:
+        """Solve with the term kappa/2 |w - z|^2; the bound is that of J without it, from the multipliers."""
+        memory = memory_of(bundle, _Program, self.regularizer)
+        program, r, total = memory.follow(bundle), memory.free.size, lam + kappa
+        u = np.where(memory.inverse > 0.0, kappa / total * z, 0.0)
+        linear = total * np.concatenate([-memory.reach, -memory.reach, bundle.offsets + bundle.products(u)])
+        alpha = on_simplex(program.solve(linear)[2 * r :])
+        c, lower = self._bound(memory, bundle, lam, upper, alpha)
+        w = u - c * memory.inverse / total
+        w[memory.free] = np.clip(program.multipliers()[1:] / total, -memory.reach, memory.reach)
+        memory.widen(w[memory.free])
+        bundle.record(alpha)
+        return MasterSolution(w, lower, memory.box.open)
+
+    def _bound(self, memory: _Program, bundle: Bundle, lam: float, upper: float, alpha: Array) -> tuple[Array, float]:
+        """Return the planes' combination and the bound of min J that it proves."""
+        c, b = bundle.combine(alpha), float(alpha @ bundle.offsets)
+        box: Array | float = np.inf
+        if memory.free.size:
+            sizes = float(np.sqrt(np.sum(c * c * memory.inverse))), float(np.abs(c[memory.free]).sum()), b
+            level = quadratic_level(bundle, lam, upper, memory.norms, sizes, memory.free)
+            reach = reach_of(memory.norms, level)
+            box = memory.box.around(bundle, lam, upper, reach, alpha, c[memory.free])
+        return c, lower_bound(self.regularizer, lam, bundle, c, b, box)
+
+
+def _second_tries(
+    memory: _Program, bundle: Bundle, lam: float, linear: Array, alpha: Array
+) -> Iterator[tuple[Array, Array]]:
+    """Yield other solutions where the program went round in circles: nearly free, and exact from there."""
+    program, r = memory.follow(bundle), memory.free.size
+    H = (bundle.normals * memory.inverse) @ bundle.normals.T
+    start, free_part = nearly_free(H, memory.slopes, linear[2 * r :], alpha, lam)
+    yield start, free_part
+    program.set_start(with_slacks(start, start @ memory.slopes))
+    yield on_simplex(program.solve(linear)[2 * r :]), program.multipliers()[1:] / lam
 
 
 def program_with_slacks(n_free: int) -> _core.ActiveSetQp:
@@ -167,7 +198,7 @@ def without_noise(bundle: Bundle, free: npt.NDArray[np.intp]) -> Array:
     return np.where(np.abs(slopes) <= 1e-13 * scale, 0.0, slopes)
 
 
-def inverse_weights(regularizer: L2) -> Array:
-    """Return 1 / weights, 0 for free coordinates."""
-    s = regularizer.s
+def inverse_weights(regularizer: Separable) -> Array:
+    """Return 1 / weights of the squares, 0 for free coordinates."""
+    s = regularizer.parts[1]
     return np.divide(1.0, s, out=np.zeros_like(s), where=s > 0.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -87,6 +88,9 @@ class Design:
         """Return X w."""
         columns, constant = self.split(w)
         scores = np.empty(self.n_rows)
+        if not columns.any():
+            scores.fill(constant)
+            return scores
         self.matrix.dot(columns, scores, self.n_threads)
         if constant:
             scores += constant
@@ -97,6 +101,11 @@ class Design:
         g = np.empty(self.n_cols)
         self.matrix.tdot(slopes, g, self.n_threads)
         return self.join(g, total)
+
+    @cached_property
+    def columns(self) -> _core.Columns:
+        """A copy of X by columns, made on first use and kept: it takes as much memory as X."""
+        return _core.columns(self.matrix)
 
     def row_norms(self) -> Array:
         """Return the squared Euclidean norm of every row, the constant column included."""

@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from bmrm.regularizers.base import REGULARIZERS, Along, Regularizer, Separable
+from bmrm.regularizers.elastic_net import ElasticNet
 from bmrm.regularizers.l1 import L1
 from bmrm.regularizers.l2 import L2
+from bmrm.regularizers.zero import Zero
 
-__all__ = ["L1", "L2", "REGULARIZERS", "Along", "Regularizer", "Separable", "get"]
+__all__ = ["L1", "L2", "REGULARIZERS", "Along", "ElasticNet", "Regularizer", "Separable", "Zero", "get"]
 
 
 def get(name: str | Regularizer, **parameters: Any) -> Regularizer:

@@ -109,6 +109,10 @@ class Regularizer(ABC):
             lower, upper = (lower, thetas[1]) if values[0] >= values[1] else (thetas[0], upper)
         return best
 
+    def rescaled(self, c: Array) -> Regularizer | None:
+        """Return v -> Omega(c v), c > 0 in every coordinate; None where that is no regularizer of this kind."""
+        return None
+
     @classmethod
     def examples(cls, dim: int) -> list[Regularizer]:
         """Return instances for vectors of that length, worth testing and showing."""
@@ -184,9 +188,19 @@ class Separable(Regularizer):
         """The upper bounds."""
         return np.inf if self.bounds is None else np.asarray(self.bounds[1])
 
+    @property
+    def parts(self) -> tuple[Array, Array]:
+        """Weights u and v of a regularizer sum_j u_j |w_j| + v_j w_j^2 / 2, where it is one (trait ELASTIC)."""
+        raise NotImplementedError(f"regularizer '{self.name}' is more than absolute values and squares")
+
     def clip(self, w: Array) -> Array:
         """Return the nearest vector within the bounds."""
         return w if self.bounds is None else np.clip(w, self.lower, self.upper)
+
+    def _in_units(self, c: Array, weights: Array) -> Separable:
+        """Return the regularizer with other weights, and the bounds divided by c."""
+        bounds = None if self.bounds is None else (np.asarray(self.lower) / c, np.asarray(self.upper) / c)
+        return replace(self, weights=weights, bounds=bounds)
 
     def inside(self, w: Array) -> bool:
         """Return whether w respects the bounds."""

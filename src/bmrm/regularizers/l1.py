@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bmrm._traits import Trait
 from bmrm.regularizers.base import Along, Array, Separable
 
 
@@ -32,6 +33,13 @@ class L1(Separable, name="l1"):
     ----------
     T07 eq. 11.
     """
+
+    traits = frozenset({Trait.ELASTIC})
+
+    @property
+    def parts(self) -> tuple[Array, Array]:
+        """Weights of the absolute values and of the halved squares."""
+        return self.s, np.zeros_like(self.s)
 
     def value(self, w: Array) -> float:
         """Return Omega(w); +inf outside the bounds."""
@@ -63,6 +71,10 @@ class L1(Separable, name="l1"):
         with np.errstate(invalid="ignore"):
             terms = np.where(w == 0.0, 0.0, (weight + c * np.sign(w)) * np.abs(w))
         return float(np.sum(terms)), w
+
+    def rescaled(self, c: Array) -> Separable:
+        """Return the weights times c."""
+        return self._in_units(c, self.s * c)
 
     def reach(self, a: Array, level: float) -> float:
         """Return level times the largest |a_j| / weight_j."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bmrm import _core
 from bmrm._traits import Trait
 from bmrm.regularizers.base import Along, Array, Separable
 
@@ -35,7 +36,12 @@ class L2(Separable, name="l2"):
     S08 corollary 3, T07 eq. 12.
     """
 
-    traits = frozenset({Trait.SMOOTH_REGULARIZER, Trait.QUADRATIC, Trait.STRONGLY_CONVEX})
+    traits = frozenset({Trait.ELASTIC, Trait.SMOOTH_REGULARIZER, Trait.QUADRATIC, Trait.STRONGLY_CONVEX})
+
+    @property
+    def parts(self) -> tuple[Array, Array]:
+        """Weights of the absolute values and of the halved squares."""
+        return np.zeros_like(self.s), self.s
 
     def value(self, w: Array) -> float:
         """Return Omega(w); +inf outside the bounds."""
@@ -52,7 +58,7 @@ class L2(Separable, name="l2"):
     def along(self, w: Array, d: Array) -> Along:
         """Return the parabola t -> Omega(w + t d)."""
         sd = self.s * d
-        return Along(0.5 * float(np.sum(self.s * w * w)), float(sd @ w), float(sd @ d))
+        return Along(0.5 * float(np.sum(self.s * w * w)), _core.inner(sd, w), _core.inner(sd, d))
 
     def prox(self, v: Array, step: float) -> Array:
         """Return v / (1 + step * weights), within the bounds."""
@@ -62,7 +68,7 @@ class L2(Separable, name="l2"):
         """Return min lam Omega(w) + <c, w> and its minimizer clip(-c / (lam weights))."""
         if self.bounds is None and Trait.FREE_COORDINATES not in self.traits and np.ndim(box) == 0 and np.isinf(box):
             w = c / (-lam * self.s)
-            return 0.5 * float(c @ w), w
+            return 0.5 * _core.inner(c, w), w
         curvature = lam * np.broadcast_to(self.s, c.shape)
         lower, upper = np.maximum(self.lower, -np.asarray(box)), np.minimum(self.upper, box)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -71,6 +77,10 @@ class L2(Separable, name="l2"):
         with np.errstate(invalid="ignore"):
             terms = np.where(curvature > 0.0, (0.5 * curvature * w + c) * w, np.where(c == 0.0, 0.0, c * w))
         return float(np.sum(terms)), w
+
+    def rescaled(self, c: Array) -> Separable:
+        """Return the weights times c^2."""
+        return self._in_units(c, self.s * c * c)
 
     def reach(self, a: Array, level: float) -> float:
         """Return sqrt(2 level) times the dual norm of a."""

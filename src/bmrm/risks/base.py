@@ -49,6 +49,10 @@ class Risk(ABC):
         """Return w together with what was computed there, or with what a point at the same w has remembered."""
         return Point(self, w)
 
+    def sizes(self) -> Array | None:
+        """Return how large the data are in each coordinate of w, None if that is not known."""
+        return None
+
     def bracket(self) -> list[Array]:
         """Return points whose planes together bound a risk without a floor; none are needed otherwise."""
         return []

@@ -128,6 +128,14 @@ class LinearRisk(Risk):
         self.products += 1
         return self.design.tdot(slopes, total + self.loss.tilt)
 
+    def sizes(self) -> Array:
+        """Return the root of the mean square of each column's entries that are not 0: one product."""
+        design = self.design
+        squares, counts = np.zeros(design.n_cols), np.zeros(design.n_cols, np.int64)
+        _core.column_sizes(design.matrix, np.ones(design.n_rows), squares, counts)
+        self.products += 1
+        return design.join(np.sqrt(squares / np.maximum(counts, 1)), 1.0)
+
     def bracket(self) -> list[Array]:
         """Return w = 0 with the learned offset on both sides of the scores, where the loss has no floor."""
         if np.isfinite(self.floor):
@@ -169,6 +177,11 @@ class LinearPoint(Point):
     def value(self) -> float:
         """R(w)."""
         return self._loss[0] + self.risk._tilted(self.w)
+
+    @property
+    def slopes(self) -> Array:
+        """The weighted slopes of the loss at the scores."""
+        return self._loss[1]
 
     @property
     def subgradient(self) -> Array:

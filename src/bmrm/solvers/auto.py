@@ -4,24 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
+
+import numpy as np
 
 from bmrm.problem import Problem, missing
+from bmrm.risks.base import Array
+from bmrm.risks.scaled import powers_of_two
 from bmrm.solvers.base import Solver, Start, Step, bundle_for
+from bmrm.solvers.coordinate import Coordinate
+from bmrm.solvers.dual_coordinate import DualCoordinate
+from bmrm.solvers.interior_point import InteriorPoint
 from bmrm.solvers.lbfgs import LBFGS
 from bmrm.solvers.ls_bmrm import LsBMRM
+from bmrm.solvers.newton import Newton
+from bmrm.solvers.semismooth_newton import SemismoothNewton
+from bmrm.solvers.units import steps_in_units
 
-_TRIAL = 40
+_UNEVEN = 100.0  # columns whose sizes differ by more are brought to one size
+_PATIENCE = 20  # steps in which the gap must have fallen to half of what it was
+_FEW_COLUMNS = 1000
+_SMALL_LAM = 1e-5
 
 
 @dataclass(frozen=True)
 class Auto(Solver, name="auto"):
-    """Picks by the problem's traits: `ls_bmrm`, after a trial of `lbfgs` where risk and regularizer are smooth.
+    """Picks by the problem's traits and size, and hands over when the gap no longer falls.
 
-    On smooth, well-scaled problems L-BFGS closes the gap within a few dozen iterations, up to three times faster
-    than the bundle method. Where it has not done so after 40 iterations, or can go no further, the bundle method
-    takes over with its point and its planes: that one makes progress on every convex problem and minds neither
-    kinks nor badly scaled columns.
+    ===============================  =====================================================================
+    loss and regularizer             solvers, in this order
+    ===============================  =====================================================================
+    smooth rows, l2                  `newton`
+    other rows, l2                   `dual_coordinate`, then `semismooth_newton`; the latter at once where
+                                     columns are few and lam is small or columns are of uneven size
+    smooth rows, l1 or elastic net   `coordinate`
+    piecewise linear rows, l1        `interior_point`, for few columns
+    smooth                           `lbfgs`
+    ===============================  =====================================================================
+
+    Behind all of them stands `ls_bmrm`, which makes progress on every convex problem: a solver that has not halved
+    the gap within 20 steps, or can go no further, leaves its point and its planes to the next one. The last two rows
+    run in other units (w = c v, c powers of two) where columns differ in size by more than a factor of 100; Newton
+    steps and coordinate steps do not mind the units.
 
     Examples
     --------
@@ -32,13 +55,76 @@ class Auto(Solver, name="auto"):
     """
 
     def steps(self, problem: Problem, start: Start) -> Iterator[Step]:
-        """Yield the steps of the solver chosen."""
-        tried, memory = start.memory or (_TRIAL if missing(LBFGS, problem) else 0, None)
+        """Yield the steps of the solvers chosen, one after the other."""
+        stage, watch, memory = start.memory or (0, _Watch(), None)
+        c = _units(problem)
+        solvers = _chosen(problem, uneven=c is not None)
         start = Start(start.w, bundle_for(problem, start, None), start.seed, memory)
-        if tried < _TRIAL:
-            for step in islice(LBFGS().steps(problem, start), _TRIAL - tried):
-                tried += 1
-                yield replace(step, memory=(tried, step.memory if tried < _TRIAL else None))
+        for k, solver in enumerate(solvers[stage:], stage):
+            minds = isinstance(solver, (LBFGS, LsBMRM))
+            steps = (
+                solver.steps(problem, start) if c is None or not minds else steps_in_units(solver, problem, c, start)
+            )
+            for step in steps:
+                watch.see(step)
+                leave = watch.tired and k + 1 < len(solvers)
+                yield replace(step, memory=(k + 1, _Watch(), None) if leave else (k, watch, step.memory))
                 start = Start(step.w, step.bundle, start.seed)
-        for step in LsBMRM().steps(problem, start):
-            yield replace(step, memory=(_TRIAL, step.memory))
+                if leave:
+                    break
+            watch = _Watch()
+
+
+class _Watch:
+    """Sees the gap of every step, and tells when it has not been halved for too long."""
+
+    def __init__(self) -> None:
+        self.upper, self.lower, self.mark, self.waited = np.inf, -np.inf, np.inf, 0
+
+    def see(self, step: Step) -> None:
+        """Note the step's bounds."""
+        self.upper, self.lower = min(self.upper, step.upper), max(self.lower, step.lower)
+        gap = self.upper - self.lower
+        if gap <= 0.5 * self.mark:
+            self.mark, self.waited = gap, 0
+        else:
+            self.waited += 1
+
+    @property
+    def tired(self) -> bool:
+        """Whether it is time for another solver."""
+        return self.waited >= _PATIENCE
+
+
+def _chosen(problem: Problem, uneven: bool) -> list[Solver]:
+    """Return the solvers to try, the best first; the last one fits every problem."""
+
+    def fits(solver: type[Solver]) -> bool:
+        return not missing(solver, problem)
+
+    few = problem.risk.dim <= _FEW_COLUMNS
+    chosen: list[Solver] = []
+    if fits(Newton):
+        chosen.append(Newton())
+    elif fits(SemismoothNewton):
+        if fits(DualCoordinate) and not (few and (uneven or problem.lam <= _SMALL_LAM)):
+            chosen.append(DualCoordinate())
+        chosen.append(SemismoothNewton())
+    elif fits(Coordinate):
+        chosen.append(Coordinate())
+    elif fits(InteriorPoint) and few:
+        chosen.append(InteriorPoint())
+    elif fits(LBFGS):
+        chosen.append(LBFGS())
+    return [*chosen, LsBMRM()]
+
+
+def _units(problem: Problem) -> Array | None:
+    """Return powers of two that bring all columns to about one size; None where they have it, or if unknown."""
+    sizes = problem.risk.sizes()
+    if sizes is None or problem.regularizer.rescaled(np.ones(sizes.size)) is None:
+        return None
+    known = sizes[sizes > 0.0]
+    if not known.size or known.max() <= _UNEVEN * known.min():
+        return None
+    return powers_of_two(sizes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -110,14 +110,17 @@ def bundle_for(problem: Problem, start: Start, max_cuts: int | None) -> Bundle:
 def solve_master(problem: Problem, master: Master, bundle: Bundle, upper: float, w: Array) -> MasterSolution:
     """Solve the master; where free coordinates are open, add planes from both sides of w and solve it again."""
     solution = master.solve(bundle, problem.lam, upper)
-    unbraced = [int(j) for j in solution.open if int(j) not in bundle.braced]
-    if not unbraced:
-        return solution
+    return master.solve(bundle, problem.lam, upper) if brace(problem, bundle, w, solution.open) else solution
+
+
+def brace(problem: Problem, bundle: Bundle, w: Array, coordinates: Iterable[int]) -> bool:
+    """Add planes from both sides of w in the coordinates for which that was not done before; say whether any were."""
+    unbraced = [int(j) for j in coordinates if int(j) not in bundle.braced]
     for j in unbraced:
         bundle.braced.add(j)
         for side in (-1.0, 1.0):
             _brace(problem, bundle, w, j, side)
-    return master.solve(bundle, problem.lam, upper)
+    return bool(unbraced)
 
 
 def _brace(problem: Problem, bundle: Bundle, w: Array, j: int, side: float) -> None:

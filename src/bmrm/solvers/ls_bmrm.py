@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bmrm import linesearch
+from bmrm import _core, linesearch
 from bmrm.bundle.master import master_for
 from bmrm.bundle.planes import Bundle
 from bmrm.problem import Problem
@@ -72,23 +72,36 @@ class LsBMRM(Solver, name="ls_bmrm"):
             if iteration % _REFRESH == 0:  # scores combined many times have lost some digits
                 best = problem.risk.at(best.w)
                 upper = lam * regularizer.value(best.w) + best.value
-            line = best.toward(target)
-            t = linesearch.minimize(problem, line, guess=float(np.clip(2.0 * t, 1e-3, 1.0)))
-            candidate = _within_bounds(problem, line.at(t))
-            objective = lam * regularizer.value(candidate.w) + candidate.value
-            if objective < upper:
-                best, upper = candidate, objective
-            else:
-                t = 0.0
-            beyond = self.mu * (1.0 - t)
-            cut = line.at(t + beyond)
-            while not (np.isfinite(cut.value) and cut.value <= 1e6 * (1.0 + abs(upper))):
-                beyond *= 0.5
-                cut = line.at(t + beyond)
-            if t == 0.0 and not _cuts_off(cut, target, bundle):
-                cut = line.at(1.0)
-            bundle.add(cut.w, cut.value, cut.subgradient)
+            best, upper, t = advance(problem, bundle, best, upper, target, t, self.mu)
             target = None
+
+
+def advance(
+    problem: Problem, bundle: Bundle, best: Point, upper: float, target: Array, t: float, mu: float
+) -> tuple[Point, float, float]:
+    """Minimize J from the best point toward the target and cut between the two.
+
+    Returns the best point, its J and the step taken; one product for the line, one for the plane. The t given is
+    the last step: where the search begins.
+    """
+    regularizer, lam = problem.regularizer, problem.lam
+    line = best.toward(target)
+    t = linesearch.minimize(problem, line, guess=float(np.clip(2.0 * t, 1e-3, 1.0)))
+    candidate = _within_bounds(problem, line.at(t))
+    objective = lam * regularizer.value(candidate.w) + candidate.value
+    if objective < upper:
+        best, upper = candidate, objective
+    else:
+        t = 0.0
+    beyond = mu * (1.0 - t)
+    cut = line.at(t + beyond)
+    while not (np.isfinite(cut.value) and cut.value <= 1e6 * (1.0 + abs(upper))):
+        beyond *= 0.5
+        cut = line.at(t + beyond)
+    if t == 0.0 and not _cuts_off(cut, target, bundle):
+        cut = line.at(1.0)
+    bundle.add(cut.w, cut.value, cut.subgradient)
+    return best, upper, t
 
 
 def _within_bounds(problem: Problem, point: Point) -> Point:
@@ -100,5 +113,5 @@ def _within_bounds(problem: Problem, point: Point) -> Point:
 
 def _cuts_off(cut: Point, w: Array, bundle: Bundle) -> bool:
     """Whether the plane at the cut raises the model at w; where the best point stays it may be known already."""
-    raised = cut.value + float(cut.subgradient @ (w - cut.w))
+    raised = cut.value + _core.inner(cut.subgradient, w - cut.w)
     return raised > bundle.value(w) + 1e-12 * (1.0 + abs(cut.value))

@@ -55,7 +55,8 @@ def check_loss(loss: Loss, rng: np.random.Generator | None = None) -> None:
     """Check that a loss is convex, that its slopes are subgradients, and that it handles weights and extremes.
 
     Looked at are random scores, scores at the targets and at the loss's parameters (where kinks are likely), and
-    scores up to 1e8. A smooth loss is compared with finite differences, a compiled one with its `evaluate`.
+    scores up to 1e8. A smooth loss is compared with finite differences, a compiled one with its `evaluate`; its
+    proximal map must satisfy z + q s = v with s a subgradient at z.
     Pickling is tried where the class can be imported by its name.
 
     Parameters
@@ -95,6 +96,7 @@ def check_loss(loss: Loss, rng: np.random.Generator | None = None) -> None:
     _check_decide(case)
     _check_bad_targets(case)
     _check_kernel(case)
+    _check_prox(case)
     _check_pickle(case)
 
 
@@ -280,6 +282,23 @@ def _check_kernel(case: _Case) -> None:
         require_close(compiled, slopes, 1e-12 * magnitude(slopes), f"the slope {what}")
         slack = 1e-12 * magnitude(np.abs(slopes).sum())
         require_close(total, slopes.sum(), slack, f"the sum of slopes {what}")
+
+
+def _check_prox(case: _Case) -> None:
+    """z = v - q s with a subgradient s at z: that makes z the proximal point."""
+    kernel = case.loss.kernel()
+    for v in case.points if kernel is not None else []:
+        for q in (0.0, 1e-6, 0.3, 1.0, 40.0):
+            z, slopes = np.empty_like(v), np.empty_like(v)
+            kernel.prox(v, case.targets, q, z, slopes)
+            what = f"the proximal map of {case.name} (q = {q:g})"
+            slack = _ROUNDING * magnitude(v, z, q * slopes)
+            require_close(z + q * slopes, v, slack, f"{what} does not satisfy z + q s = v")
+            at_z = case.rows(z)
+            for g in case.points[:4]:
+                at_g, products = case.rows(g), slopes * (g - z)
+                slack = _ROUNDING * magnitude(at_z, at_g, products)
+                require_at_most(at_z + products, at_g, slack, f"the slopes of {what} are no subgradients at z")
 
 
 def _check_pickle(case: _Case) -> None:

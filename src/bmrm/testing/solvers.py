@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from bmrm._traits import Trait
 from bmrm.certificate import Status
 from bmrm.driver import Result, solve
 from bmrm.problem import Problem, missing
@@ -134,7 +133,7 @@ def _check_resumes(solver: Solver, problem: Problem, result: Result, start: Arra
     size = tol * magnitude(result.certificate.upper)
     slack = size + 1e-12
     require_close(rest.certificate.upper, result.certificate.upper, slack, f"'{solver.name}' resumed ends elsewhere")
-    if not solver.resumable or Trait.QUADRATIC not in problem.traits:
+    if not solver.resumable:
         return
     compared = min(rest.iterations, _COMPARED, result.iterations - 2)
     for k in range(compared):

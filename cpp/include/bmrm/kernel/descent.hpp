@@ -11,7 +11,7 @@ namespace bmrm {
 
 enum class Rule { kSgd, kFolos, kPegasos, kAdaptive, kProximal };
 
-struct Descent {
+struct RowDescent {
   Rule rule = Rule::kSgd;
   double lam = 1.0;
   double t0 = 0.0;        // kSgd, kFolos: eta = 1 / (lam (t + t0))
@@ -110,7 +110,7 @@ struct Pace {
 };
 
 // Step t of each rule.
-inline Pace next_pace(const Descent& descent, Clock& clock) {
+inline Pace next_pace(const RowDescent& descent, Clock& clock) {
   const double lam = descent.lam;
   clock.t += 1.0;
   clock.phase += 1.0;
@@ -144,7 +144,7 @@ template <class View>
 class DescentEpoch {
  public:
   DescentEpoch(const View& X, const RowLoss& loss, const Visits& visits, const Tangents& tangents,
-               const Coordinates& at, const Descent& descent, double* w, double* average, Clock& clock)
+               const Coordinates& at, const RowDescent& descent, double* w, double* average, Clock& clock)
       : X_(X),
         loss_(loss),
         visits_(visits),
@@ -212,7 +212,7 @@ class DescentEpoch {
   const Visits& visits_;
   const Tangents& tangents_;
   const Coordinates& at_;
-  const Descent& descent_;
+  const RowDescent& descent_;
   Clock& clock_;
   ScaledVector<View> w_;
   Averaging averaging_;

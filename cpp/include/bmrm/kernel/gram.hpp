@@ -28,6 +28,19 @@ inline void add_scaled(double alpha, const double* a, double* y, std::size_t n) 
 
 class Gram {
  public:
+  Gram() = default;
+  Gram(const Gram& other) : n_(other.n_), capacity_(other.n_) {
+    entries_ = std::make_unique_for_overwrite<double[]>(capacity_ * capacity_);
+    for (std::size_t i = 0; i < n_; ++i) std::copy_n(other.row(i), n_, entries_.get() + i * capacity_);
+  }
+  Gram(Gram&&) = default;
+  Gram& operator=(Gram other) {
+    std::swap(entries_, other.entries_);
+    n_ = other.n_;
+    capacity_ = other.capacity_;
+    return *this;
+  }
+
   std::size_t size() const { return n_; }
   const double* row(std::size_t i) const { return entries_.get() + i * capacity_; }
   double diagonal(std::size_t i) const { return row(i)[i]; }

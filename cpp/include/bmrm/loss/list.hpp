@@ -18,6 +18,12 @@ using AnyScalarLoss = std::variant<Perceptron, SquaredPerceptron, Hinge, Squared
                                    Logistic, Novelty, LeastSquares, LeastAbsolute, Quantile, EpsilonInsensitive,
                                    SquaredEpsilonInsensitive, Huber, Poisson, PiecewiseQuadratic>;
 
+template <class Variant>
+inline constexpr bool kAllProximal = false;
+template <class... L>
+inline constexpr bool kAllProximal<std::variant<L...>> = (Proximal<L> && ...);
+static_assert(kAllProximal<AnyScalarLoss>, "every compiled loss has its proximal map");
+
 inline constexpr std::array<std::string_view, 15> kLossNames{"perceptron",
                                                              "squared_perceptron",
                                                              "hinge",

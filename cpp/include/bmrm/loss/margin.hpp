@@ -13,6 +13,10 @@ struct LinearMargin {
   ValueSlope operator()(double z) const { return {std::max(0.0, rho - z), -static_cast<double>(z < rho)}; }
   Interval subdifferential(double z) const { return {-static_cast<double>(z <= rho), -static_cast<double>(z < rho)}; }
   int piece(double z) const { return z >= rho; }
+  ProxPoint prox(double v, double q) const {
+    const ProxPoint p = prox_of_kink(v - rho, q, -1.0, 0.0);
+    return {v >= rho ? v : rho + p.z, p.slope, p.dslope};
+  }
 };
 
 struct SquaredMargin {
@@ -23,9 +27,17 @@ struct SquaredMargin {
   }
   double curvature(double z) const { return z < rho ? 1.0 : 0.0; }
   int piece(double z) const { return z >= rho; }
+  ProxPoint prox(double v, double q) const {
+    if (v >= rho) return {v, 0.0, 0.0};
+    const double r = (rho - v) / (1.0 + q);
+    return {rho - r, -r, 1.0 / (1.0 + q)};
+  }
 };
 
 inline ValueSlope times_label(ValueSlope of_margin, double y) { return {of_margin.value, y * of_margin.slope}; }
+inline ProxPoint times_label(ProxPoint of_margin, double y) {
+  return {y * of_margin.z, y * of_margin.slope, of_margin.dslope};
+}
 inline Interval times_label(Interval of_margin, double y) {
   const double center = 0.5 * (of_margin.lower + of_margin.upper), half = 0.5 * (of_margin.upper - of_margin.lower);
   return {y * center - half, y * center + half};
@@ -37,6 +49,7 @@ struct LinearMarginLoss {
   ValueSlope operator()(double f, double y) const { return times_label(margin(y * f), y); }
   Interval subdifferential(double f, double y) const { return times_label(margin.subdifferential(y * f), y); }
   int piece(double f, double y) const { return margin.piece(y * f); }
+  ProxPoint prox(double v, double y, double q) const { return times_label(margin.prox(y * v, q), y); }
 };
 
 template <int rho>
@@ -45,6 +58,7 @@ struct SquaredMarginLoss {
   ValueSlope operator()(double f, double y) const { return times_label(margin(y * f), y); }
   double curvature(double f, double y) const { return margin.curvature(y * f); }
   int piece(double f, double y) const { return margin.piece(y * f); }
+  ProxPoint prox(double v, double y, double q) const { return times_label(margin.prox(y * v, q), y); }
 };
 
 struct Perceptron : LinearMarginLoss<0> {};
@@ -59,6 +73,7 @@ struct Novelty {
   ValueSlope operator()(double f, double) const { return margin(f); }
   Interval subdifferential(double f, double) const { return margin.subdifferential(f); }
   int piece(double f, double) const { return margin.piece(f); }
+  ProxPoint prox(double v, double, double q) const { return margin.prox(v, q); }
 };
 
 // 0 beyond 1 + h, (1 + h - z)^2 / 4h on |1 - z| <= h, 1 - z below.
@@ -73,6 +88,12 @@ struct HuberHinge {
   }
   double curvature(double f, double y) const { return piece(f, y) == 1 ? 1.0 / (2.0 * h) : 0.0; }
   int piece(double f, double y) const { return y * f <= 1.0 - h ? 0 : (y * f < 1.0 + h ? 1 : 2); }
+  ProxPoint prox(double v, double y, double q) const {
+    const double z = y * v, r = (1.0 + h - z) / (1.0 + q / (2.0 * h));
+    if (r <= 0.0) return {v, 0.0, 0.0};
+    if (r >= 2.0 * h) return {y * std::min(z + q, 1.0 - h), -y, 0.0};
+    return {y * (1.0 + h - r), -y * r / (2.0 * h), 1.0 / (2.0 * h + q)};
+  }
 };
 
 struct Exponential {
@@ -81,6 +102,10 @@ struct Exponential {
     return {e.value, -y * e.slope};
   }
   double curvature(double f, double y) const { return capped_exp(-y * f).slope; }
+  ProxPoint prox(double v, double y, double q) const {
+    const double z = std::max(q > 0.0 ? prox_of_exp(y * v, q) : y * v, -kLargestExponent), e = std::exp(-z);
+    return {y * z, -y * e, e / (1.0 + q * e)};
+  }
 };
 
 struct Logistic {
@@ -93,6 +118,26 @@ struct Logistic {
   double curvature(double f, double) const {
     const double e = std::exp(-std::abs(f));
     return e / ((1.0 + e) * (1.0 + e));
+  }
+  // For z >= 0: the z with z - v = q / (1 + exp(z)). z - v - q / (1 + exp(z)) is concave, so that Newton's steps from
+  // below never overshoot, and from above only the first does. 1 / (1 + exp(z)) >= exp(-z) / 2 gives a start.
+  static ProxPoint prox_right_of_0(double v, double q, double guess) {
+    double start = std::max(0.0, v);
+    if (std::isnan(guess) && q > 8.0) start = std::max(start, prox_of_exp(v, 0.5 * q));
+    double z = guess > start ? guess : start;
+    for (int step = 0;; ++step) {
+      const double e = std::exp(-z), slope = e / (1.0 + e), h = slope / (1.0 + e);
+      const double next = std::max(start, z - (z - v - q * slope) / (1.0 + q * h));
+      if (std::abs(next - z) <= 1e-15 * z || (step > 0 && next <= z) || step == 100)
+        return {z, slope, h / (1.0 + q * h)};
+      z = next;
+    }
+  }
+  // Where z < 0 the same equation holds for -z with -v - q in place of v.
+  ProxPoint prox(double v, double y, double q, double guess = std::numeric_limits<double>::quiet_NaN()) const {
+    const double u = y * v, side = u + 0.5 * q >= 0.0 ? 1.0 : -1.0;
+    const ProxPoint p = prox_right_of_0(side > 0.0 ? u : -u - q, q, side * y * guess);
+    return {side * y * p.z, -y * (side > 0.0 ? p.slope : 1.0 - p.slope), p.dslope};
   }
 };
 

@@ -44,6 +44,31 @@ struct PiecewiseQuadratic {
     return 2.0 * s * s * coefficients[3 * static_cast<std::size_t>(piece_of(argument(f, y)))];
   }
   int piece(double f, double y) const { return piece_of(argument(f, y)); }
+
+  ProxPoint prox_on_piece(int k, double v, double q) const {
+    const auto n = static_cast<std::size_t>(k);
+    const double a = coefficients[3 * n], b = coefficients[3 * n + 1];
+    double z = (v - q * b) / (1.0 + 2.0 * a * q);
+    if (n > 0) z = std::max(z, knots[n - 1]);
+    if (n < knots.size()) z = std::min(z, knots[n]);
+    return {z, 2.0 * a * z + b, 2.0 * a / (1.0 + 2.0 * a * q)};
+  }
+  // z + q l'(z) increases from knot to knot and jumps at kinks: v falls into a piece or into a jump.
+  ProxPoint prox_of_argument(double v, double q) const {
+    int k = 0;
+    for (const double knot : knots) {
+      const double left = on_piece(k, knot).slope, right = std::max(left, on_piece(k + 1, knot).slope);
+      if (v < knot + q * left) break;
+      if (v < knot + q * right) return {knot, std::clamp((v - knot) / q, left, right), 1.0 / q};
+      ++k;
+    }
+    return prox_on_piece(k, v, q);
+  }
+  ProxPoint prox(double v, double y, double q) const {
+    const ProxPoint p = prox_of_argument(argument(v, y), q);
+    const double z = of == Of::kMargin ? y * p.z : (of == Of::kResidual ? y + p.z : p.z);
+    return {z, inner_slope(y) * p.slope, p.dslope};
+  }
 };
 
 }  // namespace bmrm

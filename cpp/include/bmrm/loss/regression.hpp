@@ -7,10 +7,16 @@ namespace bmrm {
 
 inline double sign(double r) { return (r > 0.0) - (r < 0.0); }
 
+inline ProxPoint from_target(const ProxPoint& p, double y) { return {y + p.z, p.slope, p.dslope}; }
+
 struct LeastSquares {
   ValueSlope operator()(double f, double y) const { return {0.5 * (f - y) * (f - y), f - y}; }
   double curvature(double, double) const { return 1.0; }
   int piece(double, double) const { return 0; }
+  ProxPoint prox(double v, double y, double q) const {
+    const double r = (v - y) / (1.0 + q);
+    return {y + r, r, 1.0 / (1.0 + q)};
+  }
 };
 
 // max(tau (y - f), (1 - tau)(f - y)); least absolute deviation is this at tau = 1/2, doubled.
@@ -25,6 +31,7 @@ struct Quantile {
     return {static_cast<double>(f > y) - tau, static_cast<double>(f >= y) - tau};
   }
   int piece(double f, double y) const { return f >= y; }
+  ProxPoint prox(double v, double y, double q) const { return from_target(prox_of_kink(v - y, q, -tau, 1.0 - tau), y); }
 };
 
 struct LeastAbsolute {
@@ -33,6 +40,7 @@ struct LeastAbsolute {
     return {2.0 * static_cast<double>(f > y) - 1.0, 2.0 * static_cast<double>(f >= y) - 1.0};
   }
   int piece(double f, double y) const { return f >= y; }
+  ProxPoint prox(double v, double y, double q) const { return from_target(prox_of_kink(v - y, q, -1.0, 1.0), y); }
 };
 
 struct EpsilonInsensitive {
@@ -48,6 +56,12 @@ struct EpsilonInsensitive {
             static_cast<double>(r >= eps) - static_cast<double>(r < -eps)};
   }
   int piece(double f, double y) const { return (f - y >= -eps) + (f - y >= eps); }
+  ProxPoint prox(double v, double y, double q) const {
+    const double r = v - y, side = sign(r);
+    if (std::abs(r) <= eps) return {v, 0.0, 0.0};
+    const ProxPoint p = prox_of_kink(std::abs(r) - eps, q, 0.0, 1.0);
+    return {y + side * (eps + p.z), side * p.slope, p.dslope};
+  }
 };
 
 struct SquaredEpsilonInsensitive {
@@ -59,6 +73,11 @@ struct SquaredEpsilonInsensitive {
   }
   double curvature(double f, double y) const { return std::abs(f - y) > eps ? 1.0 : 0.0; }
   int piece(double f, double y) const { return (f - y >= -eps) + (f - y > eps); }
+  ProxPoint prox(double v, double y, double q) const {
+    const double r = v - y, excess = (std::abs(r) - eps) / (1.0 + q);
+    if (excess <= 0.0) return {v, 0.0, 0.0};
+    return {y + sign(r) * (eps + excess), sign(r) * excess, 1.0 / (1.0 + q)};
+  }
 };
 
 struct Huber {
@@ -70,6 +89,11 @@ struct Huber {
   }
   double curvature(double f, double y) const { return std::abs(f - y) < delta ? 1.0 : 0.0; }
   int piece(double f, double y) const { return (f - y > -delta) + (f - y >= delta); }
+  ProxPoint prox(double v, double y, double q) const {
+    const double r = (v - y) / (1.0 + q), s = std::clamp(r, -delta, delta);
+    if (s == r) return {y + r, r, 1.0 / (1.0 + q)};
+    return {y + (s > 0.0 ? std::max(delta, v - y - q * s) : std::min(-delta, v - y - q * s)), s, 0.0};
+  }
 };
 
 // exp(f) - y f + (y log y - y): the constant makes the smallest value 0.
@@ -80,6 +104,10 @@ struct Poisson {
     return {e.value - y * f + constant, e.slope - y};
   }
   double curvature(double f, double) const { return capped_exp(f).slope; }
+  ProxPoint prox(double v, double y, double q) const {
+    const double z = std::min(q > 0.0 ? -prox_of_exp(-(v + q * y), q) : v, kLargestExponent), e = std::exp(z);
+    return {z, e - y, e / (1.0 + q * e)};
+  }
 };
 
 }  // namespace bmrm

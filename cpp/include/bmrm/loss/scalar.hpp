@@ -6,6 +6,7 @@
 //   Interval subdifferential(f, y)   both ends, for losses with kinks in the value
 //   double curvature(f, y)           (generalised) second derivative; piecewise linear losses have none
 //   int piece(f, y)                  for piecewise quadratic losses: which piece f lies in
+//   ProxPoint prox(v, y, q)          the proximal map, q >= 0; losses solved by Newton's method take a guess of z too
 // Weights, sums, threads and matrices are the kernels' business.
 #pragma once
 
@@ -24,6 +25,14 @@ struct ValueSlope {
 struct Interval {
   double lower;
   double upper;
+};
+
+// z = argmin q l(z, y) + (z - v)^2 / 2, the slope s = (v - z) / q of l at z, and ds/dv. The plane of slope s through
+// (z, l(z)) lies below l: that is -l*(s) = l(z) - s z, without a formula for l*.
+struct ProxPoint {
+  double z;
+  double slope;
+  double dslope;
 };
 
 template <class L>
@@ -45,6 +54,25 @@ template <class L>
 concept PiecewiseQuadraticLoss = requires(const L& loss, double f, double y) {
   { loss.piece(f, y) } -> std::same_as<int>;
 };
+
+template <class L>
+concept Proximal = requires(const L& loss, double v, double y, double q) {
+  { loss.prox(v, y, q) } -> std::same_as<ProxPoint>;
+};
+
+template <Proximal L>
+ProxPoint prox(const L& loss, double v, double y, double q, double guess) {
+  if constexpr (requires { loss.prox(v, y, q, guess); }) {
+    return loss.prox(v, y, q, guess);
+  } else {
+    return loss.prox(v, y, q);
+  }
+}
+
+template <Proximal L>
+ProxPoint prox(const L& loss, double v, double y, double q) {
+  return loss.prox(v, y, q);
+}
 
 template <ScalarLoss L>
 Interval subdifferential(const L& loss, double f, double y) {
@@ -73,6 +101,31 @@ inline ValueSlope capped_exp(double x) {
   if (x > kLargestExponent) return {kInfinity, std::exp(kLargestExponent)};
   const double e = std::exp(x);
   return {e, e};
+}
+
+// The proximal map at a kink where the slope jumps from lower to upper; v is measured from the kink, and so is z.
+// Without branches: on which side of the kink a row lies cannot be guessed.
+inline ProxPoint prox_of_kink(double v, double q, double lower, double upper) {
+  const bool below = v <= q * lower, within = !below & (v < q * upper);
+  const double at_end = below ? lower : upper, z = std::min(0.0, v - q * lower) + std::max(0.0, v - q * upper);
+  return {z, within ? std::clamp(v / q, lower, upper) : at_end, within ? 1.0 / q : 0.0};
+}
+
+// The t with t + exp(t) = c. From this side Newton's steps never overshoot.
+inline double log_lambert(double c) {
+  double t = c > 1.0 ? std::log(c) : c;
+  for (int step = 0; step < 50; ++step) {
+    const double e = std::exp(t), next = t - (t + e - c) / (1.0 + e);
+    if (!(next < t - 1e-16 * std::abs(t))) break;
+    t = next;
+  }
+  return t;
+}
+
+// The z with z - v = q exp(-z), for every q > 0: with u = z - v it is u + log(u) = log(q) - v.
+inline double prox_of_exp(double v, double q) {
+  const double log_q = std::log(q), c = log_q - v, t = log_lambert(c);
+  return c > 1.0 ? log_q - t : v + std::exp(t);
 }
 
 }  // namespace bmrm

@@ -1,8 +1,9 @@
-"""The master of the quadratic regularizer with bounds on w.
+"""The master of squares with bounds on w or absolute values beside them: l2 with bounds, and the elastic net.
 
-The dual is still a concave maximum over the simplex, but w(alpha) = clip(-A alpha / (lam weights)) makes it
-piecewise quadratic. Each round solves the quadratic program of the piece at hand (the coordinates at a bound held
-there), then moves toward its solution as far as the true dual grows; a few rounds reach the maximum.
+The dual is still a concave maximum over the simplex, but w(alpha) = clip(-soft(A alpha, lam u) / (lam v)), u and v
+the weights of absolute values and squares, makes it piecewise quadratic. Each round solves the quadratic program of
+the piece at hand (the coordinates at a bound or at 0 held there), then moves toward its solution as far as the true
+dual grows; a few rounds reach the maximum.
 """
 
 from __future__ import annotations
@@ -10,32 +11,44 @@ from __future__ import annotations
 import numpy as np
 
 from bmrm.bundle.box import FreeBox, quadratic_level, reach_of
-from bmrm.bundle.master import MasterSolution, lower_bound, on_simplex
+from bmrm.bundle.master import MasterSolution, Memory, lower_bound, memory_of, on_simplex
 from bmrm.bundle.planes import Array, Bundle
 from bmrm.bundle.qp import inverse_weights, nearly_free, program_with_slacks, with_slacks, without_noise
+from bmrm.regularizers.base import Separable
+from bmrm.regularizers.elastic_net import ElasticNet
 from bmrm.regularizers.l2 import L2
 
 _MOST_ROUNDS = 60
 
 
-class BoundedMaster:
-    """Keeps nothing but the intervals of free coordinates: the bundle's multipliers are the warm start."""
+class _Intervals(Memory):
+    """The intervals of free coordinates: the bundle's multipliers are the warm start."""
 
-    def __init__(self, regularizer: L2) -> None:
+    def __init__(self, regularizer: Separable) -> None:
+        super().__init__(regularizer)
+        free = regularizer.free
+        # Half-widths; the intervals must meet the bounds.
+        lower, upper = (np.broadcast_to(side, regularizer.s.shape)[free] if free.size else np.empty(0)
+                        for side in (regularizer.lower, regularizer.upper))  # fmt: skip
+        self.reach = np.maximum(10.0, 2.0 * np.maximum(lower, -upper))
+        self.box = FreeBox(regularizer)
+
+
+class PiecewiseMaster:
+    """Maximizes the piecewise quadratic dual from the bundle's multipliers."""
+
+    def __init__(self, regularizer: L2 | ElasticNet) -> None:
         self.regularizer = regularizer
         self.free = regularizer.free
         self._inverse = inverse_weights(regularizer)
-        # Half-widths of the intervals for the free coordinates; they must meet the bounds.
-        lower, upper = (np.broadcast_to(side, self._inverse.shape)[self.free] if self.free.size else np.empty(0)
-                        for side in (regularizer.lower, regularizer.upper))  # fmt: skip
-        self._reach = np.maximum(10.0, 2.0 * np.maximum(lower, -upper))
-        self._box = FreeBox(regularizer)
+        self._absolute = regularizer.parts[0]
 
     def solve(self, bundle: Bundle, lam: float, upper: float) -> MasterSolution:
-        """Maximize the dual from the bundle's multipliers; return clip(-A alpha / (lam weights)) and the bound."""
+        """Maximize the dual from the bundle's multipliers; return w(alpha) and the bound."""
         reg, free = self.regularizer, self.free
-        lower_end = np.maximum(np.broadcast_to(reg.lower, bundle.dim)[free], -self._reach)
-        upper_end = np.minimum(np.broadcast_to(reg.upper, bundle.dim)[free], self._reach)
+        memory = memory_of(bundle, _Intervals, reg)
+        lower_end = np.maximum(np.broadcast_to(reg.lower, bundle.dim)[free], -memory.reach)
+        upper_end = np.minimum(np.broadcast_to(reg.upper, bundle.dim)[free], memory.reach)
         alpha = on_simplex(bundle.multipliers)
         c = bundle.combine(alpha)
         x = with_slacks(alpha, alpha @ without_noise(bundle, free))
@@ -54,8 +67,9 @@ class BoundedMaster:
         c = bundle.combine(alpha)
         w = self._penalized_minimizer(c, lam)
         w[free] = np.clip(nu[1:] / lam, lower_end, upper_end)
-        solution = MasterSolution(w, self._bound(bundle, lam, upper, alpha, c), self._box.open)
-        self._reach = np.where(np.abs(w[free]) > 0.9 * self._reach, np.minimum(10.0 * self._reach, 1e15), self._reach)
+        solution = MasterSolution(w, self._bound(bundle, memory.box, lam, upper, alpha, c), memory.box.open)
+        met = np.abs(w[free]) > 0.9 * memory.reach
+        memory.reach = np.where(met, np.minimum(10.0 * memory.reach, 1e15), memory.reach)
         bundle.record(alpha)
         return solution
 
@@ -68,7 +82,8 @@ class BoundedMaster:
         return np.concatenate([slacks + np.concatenate([np.maximum(rest, 0.0), np.maximum(-rest, 0.0)]), alpha])
 
     def _penalized_minimizer(self, c: Array, lam: float) -> Array:
-        w = np.clip(-c * self._inverse / lam, self.regularizer.lower, self.regularizer.upper)
+        excess = np.sign(c) * np.maximum(np.abs(c) - lam * self._absolute, 0.0)
+        w = np.clip(-excess * self._inverse / lam, self.regularizer.lower, self.regularizer.upper)
         w[self.free] = 0.0
         return w
 
@@ -77,6 +92,7 @@ class BoundedMaster:
         r, reg = self.free.size, self.regularizer
         w = self._penalized_minimizer(c, lam)
         inside = (w > reg.lower) & (w < reg.upper) & (np.broadcast_to(self._inverse, w.shape) > 0.0)
+        inside &= (w != 0.0) | (self._absolute == 0.0)
         scaled = bundle.normals[:, inside] * np.sqrt(np.broadcast_to(self._inverse, w.shape)[inside])
         H = scaled @ scaled.T
         program, slopes = program_with_slacks(r), without_noise(bundle, self.free)
@@ -108,12 +124,12 @@ class BoundedMaster:
             lower, upper = (middle, upper) if slope(middle) > 0.0 else (lower, middle)
         return lower
 
-    def _bound(self, bundle: Bundle, lam: float, upper: float, alpha: Array, c: Array) -> float:
+    def _bound(self, bundle: Bundle, free_box: FreeBox, lam: float, upper: float, alpha: Array, c: Array) -> float:
         b = float(alpha @ bundle.offsets)
         box: Array | float = np.inf
         if self.free.size:
             norms = np.sqrt((bundle.normals**2 * self._inverse).sum(axis=1))
             sizes = float(np.sqrt(np.sum(c * c * self._inverse))), float(np.abs(c[self.free]).sum()), b
             level = quadratic_level(bundle, lam, upper, norms, sizes, self.free)
-            box = self._box.around(bundle, lam, upper, reach_of(norms, level), alpha, c[self.free])
+            box = free_box.around(bundle, lam, upper, reach_of(norms, level), alpha, c[self.free])
         return lower_bound(self.regularizer, lam, bundle, c, b, box)

@@ -1,0 +1,187 @@
+// Dual coordinate descent for sum_i p_i l(<x_i, w> + offset_i, y_i) + lam/2 <w, S w>.
+//
+// A dual point is a slope s_i and b_i = -l*(s_i) for each row: s_i <f> + b_i lies below l. Its w is
+// center - S^-1 X'(p s) / lam, kept up to date. The step for row i is the loss's proximal map, whatever the loss:
+//   q = p_i <x_i, S^-1 x_i> / lam,  (z, s_i) = prox(f_i + q s_i, q)
+// The gap of (w, s) is the sum of p_i (l(f_i) - s_i f_i - b_i), terms that are never negative; an epoch adds them up as
+// it goes along, with the f_i that it meets, which estimates the gap for free.
+// A row is settled when l is linear with slope s_i on all of [f_i - reach, f_i + reach]: epochs leave it out until
+// the next check of all rows.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "bmrm/kernel/rows.hpp"
+#include "bmrm/kernel/sum.hpp"
+#include "bmrm/loss/scalar.hpp"
+#include "bmrm/pool.hpp"
+
+namespace bmrm {
+
+struct DualProblem {
+  Rows rows;
+  std::span<const double> offset;   // empty: none
+  std::span<const double> q;        // of every row
+  std::span<const double> inverse;  // the diagonal of S^-1; empty: ones
+  double lam;
+  bool intercept;  // w has one more coordinate, whose entry is 1 in every row
+};
+
+struct DualPoint {
+  std::span<double> w;
+  std::span<double> s;
+  std::span<double> b;
+};
+
+struct DualEpoch {
+  double estimate = 0.0;      // of the gap
+  double movement = 0.0;      // the largest change of a row's own score by its own step
+  double variation = 0.0;     // at least the sum of the lengths of all changes of w, in the norm of S
+  std::size_t n_updates = 0;  // rows whose slope changed
+  std::size_t n_active = 0;   // rows left for the next epoch
+  std::size_t n_entries = 0;  // of the rows visited
+};
+
+template <class L>
+bool is_settled(const L& loss, double f, double y, double s, double reach) {
+  if constexpr (PiecewiseQuadraticLoss<L>) {
+    const Interval before = subdifferential(loss, f - reach, y), after = subdifferential(loss, f + reach, y);
+    return before.lower == s && after.upper == s;
+  } else {
+    return false;
+  }
+}
+
+// What l lies above the plane of slope s: never negative but for rounding.
+inline double excess(double value, double s, double b, double f) { return std::max(0.0, value - (b + s * f)); }
+
+template <class L, class View>
+class DualCoordinates {
+ public:
+  DualCoordinates(const View& X, const L& loss, const DualProblem& problem, const DualPoint& point)
+      : X_(X), loss_(loss), problem_(problem), point_(point), per_lam_(1.0 / problem.lam) {}
+
+  // Visits the active rows once, in random order; those that turn out to be settled are moved to the end.
+  DualEpoch epoch(std::span<std::int64_t> active, std::uint64_t key, double reach) {
+    constexpr std::size_t kAhead = 3;
+    RandomOrder order(active, key);
+    const std::size_t n = active.size();
+    for (std::size_t k = 0; k < std::min(n, kAhead); ++k) ask_for(order.draw(k));
+    std::vector<std::int64_t> settled;
+    DualEpoch sums;
+    Patience patience;
+    for (std::size_t k = 0; k < n; ++k) {
+      if (k + kAhead < n) ask_for(order.draw(k + kAhead));
+      if (k % 256 == 255) patience.check();
+      const std::int64_t i = active[k];
+      if (step(static_cast<std::size_t>(i), reach, sums))
+        settled.push_back(i);
+      else
+        active[sums.n_active++] = i;
+    }
+    sums.variation = std::sqrt(static_cast<double>(sums.n_updates) * sums.variation);
+    std::copy(settled.begin(), settled.end(), active.begin() + static_cast<std::ptrdiff_t>(sums.n_active));
+    return sums;
+  }
+
+ private:
+  // Moves the slope of row i; true if the row is settled.
+  bool step(std::size_t i, double reach, DualEpoch& sums) {
+    const double p = problem_.rows.at(i), y = problem_.rows.y[i], q = problem_.q[i], s = point_.s[i];
+    const double f = score(i);
+    sums.n_entries += row_entries(X_, i);
+    sums.estimate += p * excess(loss_(f, y).value, s, point_.b[i], f);
+    const ProxPoint next = prox(loss_, f + q * s, y, q, f);
+    const double change = next.slope - s;
+    if (change == 0.0) return next.dslope == 0.0 && is_settled(loss_, f, y, s, reach);
+    point_.s[i] = next.slope;
+    point_.b[i] = loss_(next.z, y).value - next.slope * next.z;
+    move(i, -p * change * per_lam_);
+    ++sums.n_updates;
+    sums.movement = std::max(sums.movement, std::abs(next.z - f));
+    sums.variation += p * q * per_lam_ * change * change;
+    return false;
+  }
+
+  void ask_for(std::size_t i) const {
+    prefetch_row(X_, i);
+    prefetch(point_.s.data() + i);
+    prefetch(point_.b.data() + i);
+    prefetch(problem_.q.data() + i);
+    prefetch(problem_.rows.y.data() + i);
+  }
+
+  double score(std::size_t i) const {
+    double f = row_dot(X_, i, point_.w.data());
+    if (problem_.intercept) f += point_.w[X_.n_cols];
+    return problem_.offset.empty() ? f : f + problem_.offset[i];
+  }
+
+  void move(std::size_t i, double c) {
+    row_axpy(X_, i, c, problem_.inverse, point_.w.data());
+    if (problem_.intercept) point_.w[X_.n_cols] += problem_.inverse.empty() ? c : c * problem_.inverse[X_.n_cols];
+  }
+
+  const View& X_;
+  const L& loss_;
+  DualProblem problem_;
+  DualPoint point_;
+  double per_lam_;
+};
+
+// q_i = p_i <x_i, S^-1 x_i> / lam
+template <class View>
+void dual_steps(const View& X, const Rows& rows, std::span<const double> inverse, double lam, bool intercept,
+                std::span<double> q) {
+  const double constant = !intercept ? 0.0 : (inverse.empty() ? 1.0 : inverse[X.n_cols]);
+  for (std::size_t i = 0; i < X.n_rows; ++i) q[i] = rows.at(i) * (row_norm(X, i, inverse) + constant) / lam;
+}
+
+// The slopes and offsets of the proximal points of v.
+template <class L>
+void dual_start(const L& loss, std::span<const double> v, std::span<const double> y, double q, const DualPoint& point) {
+  for (std::size_t i = 0; i < v.size(); ++i) {
+    const ProxPoint p = prox(loss, v[i], y[i], q);
+    point.s[i] = p.slope;
+    point.b[i] = loss(p.z, y[i]).value - p.slope * p.z;
+  }
+}
+
+struct DualCheck {
+  double value = 0.0;        // sum p l(f)
+  double gap = 0.0;          // sum p (l(f) - s f - b)
+  double offset = 0.0;       // sum p (b + s offset): the offset of the plane of R
+  double size = 0.0;         // sum p (|b| + |s f| + |s offset|): what rounding is measured by
+  std::size_t n_active = 0;  // rows that are not settled: they come first
+};
+
+// Looks at all rows with their true scores, and sorts the settled ones out.
+template <class L>
+DualCheck dual_check(const L& loss, std::span<const double> f, const Rows& rows, std::span<const double> offset,
+                     const DualPoint& point, double reach, std::span<std::int64_t> active) {
+  DualCheck check;
+  Sum value, gap, plane, size;
+  std::size_t end = f.size();
+  for (std::size_t i = 0; i < f.size(); ++i) {
+    const double p = rows.at(i), s = point.s[i], b = point.b[i];
+    const double l = loss(f[i], rows.y[i]).value;
+    if (p > 0.0) {
+      value.add(p * l);
+      gap.add(p * excess(l, s, b, f[i]));
+      const double shift = offset.empty() ? 0.0 : s * offset[i];
+      plane.add(p * (b + shift));
+      size.add(p * (std::abs(b) + std::abs(s * f[i]) + std::abs(shift)));
+    }
+    const bool out = p == 0.0 || is_settled(loss, f[i], rows.y[i], s, reach);
+    active[out ? --end : check.n_active++] = static_cast<std::int64_t>(i);
+  }
+  check.value = value.value(), check.gap = gap.value(), check.offset = plane.value(), check.size = size.value();
+  return check;
+}
+
+}  // namespace bmrm

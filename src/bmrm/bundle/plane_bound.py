@@ -1,0 +1,61 @@
+"""The lower bound of min J that a single plane proves, where a solver has one as good as a master's combination."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from bmrm.bundle.box import FreeBox
+from bmrm.bundle.planes import Array, Bundle
+from bmrm.regularizers.base import Separable
+
+
+class PlaneBound:
+    """min over w of lam Omega(w) + <theta a, w> + b(theta), for the largest theta <= 1 where it is finite.
+
+    What a plane has of a slope in a free direction is charged against a box, which other planes prove.
+
+    Parameters
+    ----------
+    regularizer : Separable
+        Bound to the problem's length.
+    """
+
+    def __init__(self, regularizer: Separable) -> None:
+        self.regularizer = regularizer
+        self._box = FreeBox(regularizer)
+
+    @property
+    def open(self) -> list[int]:
+        """The free coordinates whose charge spoiled the last bound: planes from both sides of them help."""
+        return [int(j) for j in self._box.open]
+
+    def of(
+        self, bundle: Bundle, lam: float, upper: float, a: Array, offset: Callable[[float], float]
+    ) -> tuple[float, float]:
+        """Return the bound and theta.
+
+        Parameters
+        ----------
+        bundle : Bundle
+            Planes that give the box.
+        upper : float
+            An upper bound of min J.
+        a : array
+            The plane's normal.
+        offset : callable
+            b as a function of theta.
+        """
+        theta = self.regularizer.largest_multiple(a, lam)
+        c, box = theta * a, self._around(bundle, lam, upper, theta * a)
+        return offset(theta) + self.regularizer.dual(c, lam, box)[0], theta
+
+    def _around(self, bundle: Bundle, lam: float, upper: float, c: Array) -> Array | float:
+        free = self.regularizer.free
+        if not free.size:
+            return np.inf
+        level = max(upper - bundle.floor, 0.0) / lam
+        reach = np.array([self.regularizer.reach(a, level) for a in bundle.normals])
+        alpha = np.full(len(bundle), 1.0 / max(1, len(bundle)))
+        return self._box.around(bundle, lam, upper, reach, alpha, c[free])

@@ -1,0 +1,170 @@
+"""A linear risk seen by columns: its quadratic model on a few coordinates, and planes from slopes of the rows.
+
+Everything here is for losses with second derivatives (trait CURVATURE) that run compiled (trait ROWS).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from bmrm import _core
+from bmrm._traits import Trait
+from bmrm.risks.base import Array
+from bmrm.risks.linear import LinearPoint, LinearRisk
+
+Indices: TypeAlias = npt.NDArray[np.int64]
+
+_MOST_COLUMNS = 1500  # of a matrix X'DX that is formed: 18 MB
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """u |z| + v z^2 / 2 on lower <= z <= upper, an entry for each coordinate."""
+
+    u: Array
+    v: Array
+    lower: Array
+    upper: Array
+
+    def at(self, working: Indices) -> tuple[Array, Array, Array, Array]:
+        """Return the entries of some coordinates."""
+        return self.u[working], self.v[working], self.lower[working], self.upper[working]
+
+    def violation(self, w: Array, g: Array) -> Array:
+        """Return how far each coordinate is from optimal where R has gradient g, in units of the gradient."""
+        slope = g + self.v * w
+        right, left = slope + np.where(w >= 0.0, self.u, -self.u), slope + np.where(w > 0.0, self.u, -self.u)
+        rising = np.where(w > self.lower, left, 0.0)
+        return np.maximum(np.maximum(rising, np.where(w < self.upper, -right, 0.0)), 0.0)
+
+
+@dataclass(frozen=True)
+class Plane:
+    """<a, w> + b <= R(w), from slopes of the rows; any multiple theta of the slopes gives another one.
+
+    Attributes
+    ----------
+    risk : LinearRisk
+    slopes : array (m,)
+        In the range of the loss's slopes, without the rows' weights.
+    a : array
+        X' (weights * slopes).
+    """
+
+    risk: LinearRisk
+    slopes: Array
+    a: Array
+
+    def offset(self, theta: float) -> float:
+        """Return b = sum_i p_i (theta s_i offset_i - l*(theta s_i)), less the rounding in it; -inf if there is none."""
+        risk = self.risk
+        value, size = _core.conjugate(risk.kernel, self.slopes, theta, risk.targets, risk.weight, risk.scale)
+        shift = 0.0
+        if risk.offset is not None:
+            terms = theta * risk.full_weight * self.slopes * risk.offset
+            shift, size = float(np.sum(terms)), size + float(np.sum(np.abs(terms)))
+        return shift - value - 4.0 * np.finfo(np.float64).eps * size
+
+
+class ColumnModel:
+    """The second-order model of a linear risk around a point.
+
+    X'DX is formed on the working set where that is cheap. Otherwise the descent runs on a copy of the data by
+    columns, which is made once and kept with the data: it takes as much memory as the data itself.
+
+    Parameters
+    ----------
+    risk : LinearRisk
+    """
+
+    def __init__(self, risk: LinearRisk) -> None:
+        self.risk = risk
+        self.epochs = 10.0  # that a descent is expected to take
+        self._piecewise = Trait.PIECEWISE in risk.traits
+
+    @cached_property
+    def bend(self) -> float:
+        """The largest second derivative of the loss; inf if there is none."""
+        return _core.largest_curvature(self.risk.kernel)
+
+    @cached_property
+    def norms(self) -> Array:
+        """The norm of each column, rows weighted: one reading of the data, once."""
+        design = self.risk.design
+        squares = np.zeros(design.n_cols)
+        _core.column_squares(design.matrix, self.risk.full_weight, squares)
+        self.risk.products += 1
+        return np.sqrt(design.join(squares, 1.0))
+
+    def curvature(self, point: LinearPoint) -> Array:
+        """Return p_i l''(f_i), a little more where a row has a slope but no curvature: the model must be bounded."""
+        risk = self.risk
+        D = np.empty_like(point.scores)
+        risk.kernel.curvature(point.scores, risk.targets, risk.weight, risk.scale, D)
+        if self._piecewise:
+            flat = (D == 0.0) & (point.slopes != 0.0)
+            D[flat] = 1e-3 * self.bend * risk.full_weight[flat]
+        return D
+
+    def minimize(
+        self, D: Array, g: Array, w: Array, working: Indices, penalty: Penalty, tol: float, max_epochs: int
+    ) -> Array:
+        """Return w with the coordinates of the working set moved to the minimum of the model plus the penalty.
+
+        Parameters
+        ----------
+        D : array (m,)
+            Curvatures of the rows.
+        g : array
+            The gradient of R at w.
+        tol : float
+            The largest move of an epoch, in units of the gradient, that ends the descent; a tenth of it where
+            X'DX is formed, for epochs cost nothing there.
+        """
+        risk, moved, z = self.risk, w.copy(), w[working]
+        parts = penalty.at(working)
+        entries, pairs = _core.selected_size(risk.design.matrix, working)
+        # Measured: a pair costs what an epoch spends on an entry, and a descent whose epochs are free needs less care.
+        if working.size <= _MOST_COLUMNS and pairs <= 1.5 * self.epochs * entries:
+            H = np.empty(working.size**2)
+            _core.selected_gram(risk.design.matrix, working, D, H, risk.n_threads)
+            risk.products += 1
+            _core.descend_with_matrix(H, g[working], *parts, z, 0.1 * tol, 2 * max_epochs)
+        else:
+            epochs, _ = risk.design.columns.descend(working, D, g[working], *parts, z, tol, max_epochs)
+            risk.products += round(2 * epochs * entries / max(1, risk.design.matrix.n_entries))
+            self.epochs = float(epochs)
+        moved[working] = z
+        return moved
+
+    def plane(self, point: LinearPoint, D: Array, ahead: Array | None, level_constant: bool) -> Plane:
+        """Return the plane of the slopes that the model predicts for scores moved ahead.
+
+        With a free constant the slopes are first moved until they sum to 0, along the model.
+        """
+        risk = self.risk
+        lw = point.slopes if ahead is None else point.slopes + D * ahead
+        if ahead is None and not level_constant:
+            s = _unweighted(lw, risk)
+            _core.clip_slopes(risk.kernel, s, risk.targets)
+            return Plane(risk, s, point.subgradient)
+        total, bend = float(np.sum(lw)), float(np.sum(D))
+        for _ in range(3 if level_constant and bend > 0.0 else 1):
+            if level_constant and bend > 0.0:
+                lw = lw - (total / bend) * D
+            s = _unweighted(lw, risk)
+            _core.clip_slopes(risk.kernel, s, risk.targets)
+            lw = s * (risk.scale if risk.weight is None else risk.weight)
+            total = float(np.sum(lw))
+        return Plane(risk, s, risk.pull_back(lw, total))
+
+
+def _unweighted(slopes: Array, risk: LinearRisk) -> Array:
+    if risk.weight is None:
+        return slopes / risk.scale
+    return np.divide(slopes, risk.weight, out=np.zeros_like(slopes), where=risk.weight > 0.0)

@@ -1,0 +1,71 @@
+"""Second derivatives of a linear model's risk: X' diag(c) X, as a matrix, by its products, or its diagonal."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from bmrm.risks.base import Array
+from bmrm.risks.linear import LinearRisk
+
+Rows: TypeAlias = npt.NDArray[np.int64]
+
+
+class RowCurvature:
+    """X' diag(c) X for a risk's data and one number c_i >= 0 for each row; the constant column is included.
+
+    Rows with c_i = 0 are not read. Results do not depend on the number of threads.
+
+    Parameters
+    ----------
+    risk : LinearRisk
+        With a compiled loss (trait ROWS).
+    """
+
+    def __init__(self, risk: LinearRisk) -> None:
+        self.risk = risk
+
+    def at(self, scores: Array) -> Array:
+        """Return c_i = p_i l''(f_i), p the normalized weights."""
+        risk, c = self.risk, np.empty_like(scores)
+        risk.kernel.curvature(scores, risk.targets, risk.weight, risk.scale, c)
+        return c
+
+    def gram(self, c: Array) -> Array:
+        """Return the matrix; only its lower triangle is filled. One reading of the rows counts as one product."""
+        design = self.risk.design
+        rows = np.flatnonzero(c)
+        H = np.zeros((design.n_cols, design.n_cols))
+        design.matrix.gram(rows, c[rows], H, design.n_threads)
+        self.risk.products += 1
+        if not design.intercept:
+            return H
+        wide = np.zeros((design.dim, design.dim))
+        wide[:-1, :-1] = H
+        wide[-1] = self.pull_back(c)
+        return wide
+
+    def pull_back(self, u: Array) -> Array:
+        """Return X' u: one product."""
+        self.risk.products += 1
+        return self.risk.design.tdot(u, float(np.sum(u)))
+
+    def times(self, rows: Rows, c: Array, v: Array) -> Array:
+        """Return X' diag(c) X v, where c is 0 outside the rows: two products."""
+        design = self.risk.design
+        columns, constant = design.split(v)
+        some, u = np.empty(rows.size), np.zeros(design.n_rows)
+        design.matrix.dot_rows(rows, columns, some, design.n_threads)
+        self.risk.products += 1
+        u[rows] = c[rows] * (some + constant)
+        return self.pull_back(u)
+
+    def diagonal(self, c: Array) -> Array:
+        """Return sum_i c_i x_ij^2 for each column j: one product."""
+        design = self.risk.design
+        squares = np.empty(design.n_cols)
+        design.matrix.squares(c, squares, design.n_threads)
+        self.risk.products += 1
+        return design.join(squares, float(np.sum(c)))

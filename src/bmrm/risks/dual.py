@@ -1,0 +1,150 @@
+"""The dual of a linear risk with a quadratic regularizer, one coordinate for each row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from bmrm import _core
+from bmrm.risks.base import Array
+from bmrm.risks.linear import LinearRisk
+
+_EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass
+class DualPoint:
+    """For each row a slope s_i and b_i, so that b_i + s_i f lies below the loss of a score f; and their w.
+
+    Attributes
+    ----------
+    w : array
+        center - S^-1 X'(p s) / lam, kept up to date by each change of a slope, with rounding errors.
+    s, b : array
+    active : array of int
+        A permutation of the rows; the first ``n_active`` are visited, the others are settled.
+    length, error : float
+        Bounds of w and of the rounding error in it, in the norm of S.
+    """
+
+    w: Array
+    s: Array
+    b: Array
+    active: npt.NDArray[np.int64]
+    n_active: int
+    length: float = 0.0
+    error: float = 0.0
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What one visit to the active rows has found: see `_core.dual_epoch`."""
+
+    estimate: float
+    movement: float
+    changed: int
+    entries: int
+
+
+@dataclass(frozen=True)
+class Check:
+    """Sums over all rows: the risk, the gap of (w, s), sum p b, and by how much rounding may have raised it."""
+
+    value: float
+    gap: float
+    offset: float
+    rounding: float
+
+
+class DualRows:
+    """max over s of sum_i p_i b_i(s_i) - |X'(p s)|^2 / (2 lam), the norm that of S^-1.
+
+    Parameters
+    ----------
+    risk : LinearRisk
+        With a compiled loss.
+    weights : array
+        The diagonal of S, above 0.
+    lam : float
+
+    Examples
+    --------
+    >>> import numpy as np, bmrm
+    >>> from bmrm.risks.dual import DualRows
+    >>> risk = bmrm.LinearRisk([[1.0], [-1.0]], [1, -1], bmrm.losses.Hinge())
+    >>> rows = DualRows(risk, np.ones(1), lam=0.5)
+    >>> point = rows.flat()
+    >>> rows.epoch(point, key=1, reach=np.inf).changed, point.w.round(6)
+    (2, array([1.]))
+    """
+
+    def __init__(self, risk: LinearRisk, weights: Array, lam: float) -> None:
+        self.risk, self.weights, self.lam = risk, weights, lam
+        self._inverse = None if np.all(weights == 1.0) else np.ascontiguousarray(1.0 / weights)
+        self._rows = (risk.weight, risk.scale)
+        design = risk.design
+        self._q = np.empty(design.n_rows)
+        _core.dual_steps(design.matrix, *self._rows, self._inverse, lam, design.intercept, self._q)
+        self._problem = (
+            design.matrix, risk.kernel, risk.targets, *self._rows, risk.offset, self._q, self._inverse, lam,
+            design.intercept,
+        )  # fmt: skip
+        self.n_entries = design.matrix.n_entries
+        self._work = 0.0
+        self._count(1.0)
+
+    def flat(self) -> DualPoint:
+        """Return the point with the slopes next to 0, and w next to 0."""
+        return self._touching(np.zeros(self._q.size), 1e12)
+
+    def near(self, scores: Array) -> DualPoint:
+        """Return the point with the slopes of the loss at the scores: one product."""
+        return self._touching(scores, 0.0)
+
+    def _touching(self, v: Array, q: float) -> DualPoint:
+        m = v.size
+        point = DualPoint(np.zeros(self.risk.dim), np.empty(m), np.empty(m), np.arange(m), m)
+        _core.dual_start(self.risk.kernel, v, self.risk.targets, q, point.s, point.b)
+        self.renew(point, np.zeros(self.risk.dim))
+        return point
+
+    def renew(self, point: DualPoint, center: Array) -> Array:
+        """Compute w from the slopes alone and return X'(p s), the normal of their plane: one product."""
+        slopes = self.risk.full_weight * point.s
+        a = self.risk.pull_back(slopes, float(np.sum(slopes)))
+        point.w[:] = center - a / (self.lam * self.weights)
+        point.length = self.norm(point.w)
+        point.error = 4.0 * _EPS * (point.length + self.norm(center))
+        return a
+
+    def norm(self, w: Array) -> float:
+        """Return the norm of w that belongs to S."""
+        return float(np.sqrt(np.sum(self.weights * w * w)))
+
+    def epoch(self, point: DualPoint, key: int, reach: float) -> Epoch:
+        """Visit each active row once, in an order drawn from the key: about two products with those rows."""
+        estimate, movement, way, changed, n_active, entries = _core.dual_epoch(
+            *self._problem, point.w, point.s, point.b, point.active[: point.n_active], key, reach
+        )
+        point.n_active = n_active
+        point.length += way
+        point.error += 2.0 * _EPS * changed * point.length  # each change rounds w anew
+        self._count(2.0 * entries / max(self.n_entries, 1))
+        return Epoch(estimate, movement, changed, entries)
+
+    def check(self, point: DualPoint, reach: float) -> Check:
+        """Look at all rows with their true scores, and sort the settled ones out: one product."""
+        risk = self.risk
+        value, gap, offset, size, n_active = _core.dual_check(
+            risk.kernel, risk.scores(point.w), risk.targets, *self._rows, risk.offset, point.s, point.b, reach,
+            point.active,
+        )  # fmt: skip
+        point.n_active, point.length = n_active, self.norm(point.w)
+        return Check(value, gap, offset, 4.0 * _EPS * size)
+
+    def _count(self, products: float) -> None:
+        """Count products with parts of the data; their sum is rounded up."""
+        before, self._work = np.ceil(self._work), self._work + products
+        self.risk.products += int(np.ceil(self._work) - before)

@@ -1,0 +1,156 @@
+"""Newton's method with an exact line search, for smooth losses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+
+from bmrm import linesearch
+from bmrm._traits import Trait
+from bmrm.bundle.master import Master, master_for
+from bmrm.bundle.planes import Bundle
+from bmrm.problem import Problem
+from bmrm.regularizers.base import Separable
+from bmrm.risks.base import Array
+from bmrm.risks.curvature import RowCurvature
+from bmrm.risks.linear import LinearPoint, LinearRisk
+from bmrm.solvers.base import Solver, Start, Step, solve_master
+from bmrm.solvers.newton_system import MOST_COLUMNS, NewtonSystem
+
+_REFRESH = 20
+
+
+@dataclass(frozen=True)
+class Newton(Solver, name="newton"):
+    """Newton's method for smooth and piecewise quadratic losses: a handful of steps at any lam.
+
+    The loop::
+
+        repeat
+            H = lam S + X' diag(p_i l''(f_i)) X                 rows with l'' = 0 are not read
+            d = -H^-1 gradient of J                             Cholesky, or conjugate gradients if d is large
+            w = argmin of J along w + t d                       exact, from cached scores
+            lower = the best bound from the last planes
+
+    A step of length 1 is not taken for granted: where the loss overflows or its curvature vanishes the exact
+    search finds the right length. The bound of the newest plane is J(w) - |gradient|^2 / (2 lam), so it closes as
+    fast as Newton's method converges. Coordinates that are not penalized get a second plane on the other side of
+    their minimum, so that both together have no slope in that direction.
+
+    Parameters
+    ----------
+    planes : int
+        Number of planes kept for the bound.
+    most_columns : int
+        Up to so many columns H is formed and factored; above, its products with vectors have to do.
+
+    Examples
+    --------
+    >>> import bmrm
+    >>> risk = bmrm.LinearRisk([[1.0], [-1.0]], [1, -1], bmrm.losses.Logistic())
+    >>> bmrm.solve(bmrm.Problem(risk, "l2", lam=0.5), "newton", tol=1e-9).converged
+    True
+
+    References
+    ----------
+    C.-J. Lin, R. C. Weng, S. S. Keerthi, Trust region Newton method for large-scale logistic regression, 2008.
+    """
+
+    planes: int = 12
+    most_columns: int = MOST_COLUMNS
+
+    needs = frozenset({Trait.SMOOTH_RISK, Trait.CURVATURE, Trait.ROWS, Trait.QUADRATIC})
+    refuses = frozenset({Trait.BOUNDS, Trait.UNBOUNDED_RISK})
+
+    def steps(self, problem: Problem, start: Start) -> Iterator[Step]:
+        """Yield one step for each Newton step; end when neither J nor its gradient gets smaller."""
+        run = _Run(problem, start, self)
+        if start.memory is None:
+            yield run.step()
+        while run.advance():
+            yield run.step()
+        yield run.step()
+
+
+class _Run:
+    """The point, its gradient and the planes of one run."""
+
+    def __init__(self, problem: Problem, start: Start, settings: Newton) -> None:
+        risk = cast(LinearRisk, problem.risk)
+        regularizer = cast(Separable, problem.regularizer)
+        self.problem, self.risk = problem, risk
+        self.bundle = start.bundle or Bundle(risk.dim, risk.floor, settings.planes, n_threads=risk.n_threads)
+        self.master: Master = master_for(regularizer)
+        self.r: Array = problem.lam * np.broadcast_to(regularizer.s, (risk.dim,))
+        self.free = regularizer.free
+        self.curvature = RowCurvature(risk)
+        self.system = NewtonSystem(self.curvature, self.r, settings.most_columns)
+        self.factored = False
+        self.iteration: int
+        best, self.iteration, scores = start.memory or (None, 0, None)
+        self._move_to(risk.at(start.w if best is None else best, scores))
+        self.best, self.best_upper = self.point.w, self.upper
+        if best is not None:
+            self.best, self.best_upper = start.w, problem.objective(start.w)
+
+    def _move_to(self, point: LinearPoint) -> None:
+        self.point = point
+        self.upper = self._objective(point)
+        self.gradient = self._gradient(point)
+
+    def _objective(self, point: LinearPoint) -> float:
+        return self.problem.lam * self.problem.regularizer.value(point.w) + point.value
+
+    def _gradient(self, point: LinearPoint) -> Array:
+        return self.r * point.w + point.subgradient
+
+    def step(self) -> Step:
+        """Add the plane at the point and return what is known."""
+        point, bundle = self.point, self.bundle
+        bundle.add(point.w, point.value, point.subgradient)
+        if self.free.size and self.factored:
+            self._add_plane_beyond()
+        lower = solve_master(self.problem, self.master, bundle, self.best_upper, point.w).lower
+        memory = (point.w, self.iteration, point.remembered)
+        return Step(self.best, self.best_upper, lower, bundle, memory)
+
+    def _add_plane_beyond(self) -> None:
+        """Add a plane as far behind the minimum of the free coordinates as the point is before it."""
+        w = self.point.w.copy()
+        ahead = -2.0 * self.gradient[self.free] / self.system.diagonal[self.free]
+        least = 1e-8 * (1.0 + np.abs(w[self.free]))
+        w[self.free] += np.copysign(np.maximum(np.abs(ahead), least), ahead)
+        value, a = self.risk.evaluate(w)
+        self.bundle.add(w, value, a)
+
+    def advance(self) -> bool:
+        """Take one Newton step; False if it makes nothing better."""
+        self.iteration += 1
+        if self.iteration % _REFRESH == 0:  # scores combined many times have lost some digits
+            self._move_to(self.risk.at(self.point.w))
+        accuracy = 1e-2 if self.iteration < 4 else 1e-4
+        solve = self.system.at(self.curvature.at(self.point.scores))
+        self.factored = True
+        line = self.point.toward(self.point.w - solve(self.gradient, accuracy))
+        moved = line.at(linesearch.minimize(self.problem, line))
+        if self._objective(moved) < self.upper:
+            self._move_to(moved)
+        elif not self._polished(line.at(1.0)):
+            return False
+        if self.upper < self.best_upper:
+            self.best, self.best_upper = self.point.w, self.upper
+        return True
+
+    def _polished(self, moved: LinearPoint) -> bool:
+        """Where J falls no longer in the digits it has, move if that makes the gradient much smaller."""
+        if not self._objective(moved) <= self.upper + 1e-12 * abs(self.upper):
+            return False
+        before = float(np.sum(self.gradient**2 / self.system.diagonal))
+        after = float(np.sum(self._gradient(moved) ** 2 / self.system.diagonal))
+        if after < 0.25 * before:
+            self._move_to(moved)
+            return True
+        return False

@@ -1,0 +1,97 @@
+"""The linear system of Newton's method, (diag(r) + X' diag(c) X) d = g, shared by the second-order solvers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.linalg import lapack
+
+from bmrm.risks.base import Array
+from bmrm.risks.curvature import RowCurvature
+
+MOST_COLUMNS = 2000  # a matrix is formed and factored up to here
+_RIDGE = 1e-13
+_CG_STEPS = 250
+
+
+class NewtonSystem:
+    """Solves (diag(r) + X' diag(c) X) d = g, by Cholesky's method or, for many columns, by conjugate gradients.
+
+    Columns are scaled so that the diagonal is 1, and a ridge of 1e-13 is added: columns may be collinear and of
+    any size. A coordinate without any curvature gets the curvature 1.
+
+    Parameters
+    ----------
+    curvature : RowCurvature
+    r : array
+        At least 0; lam times the regularizer's weights.
+    most_columns : int
+        Up to so many columns the matrix is formed.
+    """
+
+    def __init__(self, curvature: RowCurvature, r: Array, most_columns: int = MOST_COLUMNS) -> None:
+        self.curvature, self.r = curvature, r
+        self.forms_matrix = r.size <= most_columns
+        self.diagonal: Array = r.copy()  # of the last matrix
+
+    def at(self, c: Array) -> Callable[[Array, float], Array]:
+        """Return the solver for that c: a function of g and of the relative accuracy that is enough."""
+        return self._factored(c) if self.forms_matrix else self._by_products(c)
+
+    def _scaling(self) -> Array:
+        self.diagonal[self.diagonal <= 0.0] = 1.0
+        return 1.0 / np.sqrt(self.diagonal)
+
+    def _factored(self, c: Array) -> Callable[[Array, float], Array]:
+        H, places = self.curvature.gram(c), np.arange(self.r.size)
+        self.diagonal = H[places, places] + self.r
+        scaling = self._scaling()
+        H *= scaling
+        H *= scaling[:, None]
+        ridge, failed = _RIDGE, 1
+        while failed:
+            H[places, places] = 1.0 + ridge
+            factor, failed = lapack.dpotrf(H.T, lower=0, clean=0, overwrite_a=0)
+            ridge *= 100.0
+
+        def solve(g: Array, accuracy: float) -> Array:
+            d: Array = lapack.dpotrs(factor, scaling * g, lower=0)[0]
+            d *= scaling
+            return d
+
+        return solve
+
+    def _by_products(self, c: Array) -> Callable[[Array, float], Array]:
+        rows = np.flatnonzero(c)
+        self.diagonal = self.curvature.diagonal(c) + self.r
+        scaling = self._scaling()
+
+        def times(v: Array) -> Array:
+            u = scaling * v
+            return scaling * (self.curvature.times(rows, c, u) + self.r * u) + _RIDGE * v
+
+        def solve(g: Array, accuracy: float) -> Array:
+            return scaling * conjugate_gradients(times, scaling * g, accuracy, _CG_STEPS)
+
+        return solve
+
+
+def conjugate_gradients(times: Callable[[Array], Array], g: Array, accuracy: float, most: int) -> Array:
+    """Return x with |A x - g| <= accuracy |g|, or what conjugate gradients have after `most` steps."""
+    x, residual = np.zeros_like(g), g.copy()
+    direction, square = residual.copy(), float(g @ g)
+    enough = accuracy**2 * square
+    for _ in range(most):
+        if square <= enough or square == 0.0:
+            break
+        image = times(direction)
+        curvature = float(direction @ image)
+        if curvature <= 0.0:
+            break
+        step = square / curvature
+        x += step * direction
+        residual -= step * image
+        before, square = square, float(residual @ residual)
+        direction = residual + (square / before) * direction
+    return x

@@ -1,0 +1,234 @@
+"""Semismooth Newton steps inside a proximal point method on the dual: small lam, high accuracy, any row loss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from bmrm._traits import Trait
+from bmrm.bundle.master import Master, master_for
+from bmrm.bundle.planes import Bundle
+from bmrm.problem import Problem
+from bmrm.regularizers.base import Separable
+from bmrm.risks.base import Array
+from bmrm.risks.curvature import RowCurvature
+from bmrm.risks.envelope import Envelope, Smoothed, plane
+from bmrm.risks.linear import LinearLine, LinearPoint, LinearRisk
+from bmrm.solvers.base import Solver, Start, Step
+from bmrm.solvers.bounds import bound_of
+from bmrm.solvers.newton_system import MOST_COLUMNS, NewtonSystem
+
+_REFRESH = 20
+_MOST_INNER = 30
+_TRIALS = 40
+_LEVENBERG = 1e-6
+_FLAT = 0.3  # of the first slope on a line: there the search ends
+_ENOUGH = 0.1  # of the excess: with that error an inner problem is solved
+
+
+@dataclass(frozen=True)
+class SemismoothNewton(Solver, name="semismooth_newton"):
+    """Augmented Lagrangian on the dual, its inner problems solved by Newton's method (any loss of rows).
+
+    The loop, s one slope for each row (a point of the dual) and q = 1/sigma::
+
+        repeat
+            w = argmin lam Omega(w) + sum_i p_i M_i(<x_i, w>),   M_i(f) = min_z l_i(z) + s_i (f - z) + (f - z)^2/2q
+                by Newton steps d = -(lam S + X' diag(p_i M_i'') X)^-1 gradient        M_i'' = 0 but on a kink
+            s_i = M_i'(<x_i, w>)                                 the multiplier step
+            sigma = 5 sigma if that took few Newton steps, less if it took many
+
+    M_i is smooth, and M_i'' differs from 0 only in rows that lie on a kink or on a curved piece: few, near the
+    solution, and only these are read for the Newton matrix. The slopes of every iterate are a feasible point of the
+    dual, that is, a plane below R. An inner problem is solved as soon as its error is below what separates its
+    slopes from those of J.
+
+    Parameters
+    ----------
+    planes : int
+        Number of planes kept for the bound.
+    most_columns : int
+        Up to so many columns the Newton matrix is formed and factored; above, conjugate gradients have to do.
+
+    Examples
+    --------
+    >>> import bmrm
+    >>> risk = bmrm.LinearRisk([[1.0], [-1.0]], [1, -1], bmrm.losses.Hinge())
+    >>> bmrm.solve(bmrm.Problem(risk, "l2", lam=1e-6), "semismooth_newton", tol=1e-6).converged
+    True
+
+    References
+    ----------
+    X. Li, D. Sun, K.-C. Toh, A highly efficient semismooth Newton augmented Lagrangian method for solving Lasso
+    problems, 2018.
+    """
+
+    planes: int = 12
+    most_columns: int = MOST_COLUMNS
+
+    needs = frozenset({Trait.ROWS, Trait.QUADRATIC})
+    refuses = frozenset({Trait.BOUNDS, Trait.UNBOUNDED_RISK})
+
+    def steps(self, problem: Problem, start: Start) -> Iterator[Step]:
+        """Yield one step for each Newton step."""
+        run = _Run(problem, start, self)
+        if start.memory is None:
+            yield run.step()
+        while True:
+            run.advance()
+            yield run.step()
+
+
+class _Run:
+    """The inner iterate w, the center s, and the planes of one run."""
+
+    def __init__(self, problem: Problem, start: Start, settings: SemismoothNewton) -> None:
+        risk = cast(LinearRisk, problem.risk)
+        regularizer = cast(Separable, problem.regularizer)
+        self.problem, self.risk, self.p = problem, risk, risk.full_weight
+        self.bundle = start.bundle or Bundle(risk.dim, risk.floor, settings.planes, n_threads=risk.n_threads)
+        self.master: Master = master_for(regularizer)
+        self.r: Array = problem.lam * np.broadcast_to(regularizer.s, (risk.dim,))
+        curvature = RowCurvature(risk)
+        self.system = NewtonSystem(curvature, self.r, settings.most_columns)
+        self.free = regularizer.free
+        self.whole: Array = curvature.diagonal(self.p) if self.free.size else np.zeros(0)
+        self.best, self.upper, self.lower = start.w, np.inf, -np.inf
+        if start.memory is None:
+            self.point = self._better_of(start.w, np.zeros(risk.dim))
+            self.inner, self.iteration, self.solved = 0, 0, False
+            center, self.sigma = self._first_center()
+        else:
+            self._recall(start.memory)
+            center = start.memory["center"]
+        self.envelope = Envelope(risk, center, 1.0 / self.sigma)
+        self.rows = self.envelope.at(self.point.scores)
+        self._look()
+
+    def _better_of(self, w: Array, origin: Array) -> LinearPoint:
+        """Return the start, or w = 0 if that is better: slopes far from the solution are a bad center."""
+        point = self.risk.at(w)
+        if not w.any():
+            return point
+        zero = self.risk.at(origin)
+        return point if self._objective(point) <= self._objective(zero) else zero
+
+    def _objective(self, point: LinearPoint) -> float:
+        return self.problem.lam * self.problem.regularizer.value(point.w) + point.value
+
+    def _first_center(self) -> tuple[Array, float]:
+        """Return half the slopes at the start, and a width with which most rows count in the first Newton step."""
+        value, weighted, _ = self.risk.loss_and_slopes(self.point.scores)
+        slopes = np.divide(weighted, self.p, out=np.zeros_like(weighted), where=self.p > 0.0)
+        square = float(weighted @ slopes)
+        if not (np.isfinite(value) and value > 0.0 and square > 0.0):
+            return 0.5 * slopes, 1.0
+        return 0.5 * slopes, square / (3.0 * value)
+
+    def _recall(self, memory: dict[str, Any]) -> None:
+        self.point = self.risk.at(memory["w"], memory["scores"])
+        self.inner, self.iteration, self.sigma = memory["inner"], memory["iteration"], memory["sigma"]
+        self.upper, self.lower, self.solved = memory["upper"], memory["lower"], memory["solved"]
+
+    def _look(self) -> None:
+        """Take the plane of the envelope's slopes, and what separates the inner problem from J."""
+        a, b, loss = plane(self.risk, self.rows)
+        self.a, self.b = a, b
+        self.gradient = self.r * self.point.w + a
+        self.excess = max(0.0, self.point.value - loss - float(self.p @ (self.rows.slopes * self._moved())))
+        objective = self._objective(self.point)
+        if objective < self.upper:
+            self.best, self.upper = self.point.w, objective
+
+    def _moved(self) -> Array:
+        return self.point.scores - self.rows.z
+
+    def step(self) -> Step:
+        """Add the plane and return what is known."""
+        self.bundle.add_plane(self.a, self.b)
+        lower = bound_of(self.problem, self.master, self.bundle, self.upper, self.best)
+        self.lower = max(self.lower, lower)
+        memory = {
+            "w": self.point.w,
+            "scores": self.point.remembered,
+            "center": self.envelope.center,
+            "sigma": self.sigma,
+            "inner": self.inner,
+            "iteration": self.iteration,
+            "upper": self.upper,
+            "lower": self.lower,
+            "solved": self.solved,
+        }
+        return Step(self.best, self.upper, self.lower, self.bundle, memory)
+
+    def advance(self) -> None:
+        """Take a multiplier step if the inner problem is solved, then a Newton step."""
+        self.iteration += 1
+        if self.iteration % _REFRESH == 0:  # scores combined many times have lost some digits
+            self.point = self.risk.at(self.point.w)
+        if self.solved:
+            self._recenter(self.rows.slopes, _growth(self.inner))
+        elif self.inner >= _MOST_INNER:
+            self._recenter(self.envelope.center, 0.25)
+        self._newton_step()
+        self.inner += 1
+        self._look()
+        self.solved = self._is_solved()
+
+    def _is_solved(self) -> bool:
+        diagonal = np.where(self.r > 0.0, self.r, self.system.diagonal)
+        error = 0.5 * float(np.sum(self.gradient**2 / diagonal))
+        # Far from the solution the excess is large for another reason, therefore the gap.
+        return error <= max(_ENOUGH * min(self.excess, self.upper - self.lower), 1e-16 * abs(self.upper))
+
+    def _recenter(self, center: Array, factor: float) -> None:
+        self.sigma *= factor
+        self.envelope = Envelope(self.risk, center, 1.0 / self.sigma)
+        self.rows = self.envelope.at(self.point.scores)
+        weighted = self.p * self.rows.slopes
+        self.gradient = self.r * self.point.w + self.risk.pull_back(weighted, float(np.sum(weighted)))
+        self.inner = 0
+
+    def _newton_step(self) -> None:
+        if self.whole.size:  # a tiny proximal term: rows on a kink may be fewer than free coordinates
+            self.system.r = np.where(self.r > 0.0, self.r, _LEVENBERG * self.sigma * self.whole)
+        solve = self.system.at(self.p * self.rows.bends)
+        line = self.point.toward(self.point.w - solve(self.gradient, 1e-3))
+        t, self.rows = self._search(line)
+        self.point = line.at(t)
+
+    def _search(self, line: LinearLine) -> tuple[float, Smoothed]:
+        """Return a step at which the inner objective's slope has nearly vanished: Newton steps within a bracket."""
+        w, d, u = self.point.w, line.direction, line.score_direction
+        weighted, square = self.p * u, float((self.r * d) @ d)
+        linear, at_zero = float((self.r * d) @ w), float(self.gradient @ d)
+        t, low, high = 1.0, 0.0, np.inf
+        for _ in range(_TRIALS):
+            slope, bend, rows = self.envelope.slope_along(self.point.scores + t * u, u, weighted)
+            slope += linear + t * square
+            if abs(slope) <= _FLAT * abs(at_zero):
+                break
+            low, high = (t, high) if slope < 0.0 else (low, t)
+            t = _next_trial(t, slope, bend + square, low, high)
+        return t, rows
+
+
+def _next_trial(t: float, slope: float, bend: float, low: float, high: float) -> float:
+    """Return the Newton step for the slope's root, or a point of the bracket where that leads outside."""
+    trial = t - slope / bend if bend > 0.0 else np.inf
+    if low < trial < high and np.isfinite(trial):
+        return trial
+    if not np.isfinite(high):
+        return 4.0 * t
+    return 0.5 * (low + high) if low > 0.0 else 0.1 * high
+
+
+def _growth(newton_steps: int) -> float:
+    """Return the factor for sigma after an inner problem that took so many steps."""
+    for most, factor in ((4, 5.0), (8, 2.5), (15, 1.4)):
+        if newton_steps <= most:
+            return factor
+    return 0.7

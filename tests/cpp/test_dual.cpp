@@ -1,0 +1,142 @@
+// Epochs of dual coordinate descent on small data, for every loss and layout: meant to run under sanitizers.
+#undef NDEBUG
+#include <cassert>
+#include <cmath>
+#include <cstdio>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "bmrm/kernel/dual.hpp"
+#include "bmrm/loss/list.hpp"
+
+namespace {
+
+using namespace bmrm;
+
+constexpr std::size_t kRows = 23, kColumns = 5;
+constexpr double kLam = 0.1;
+
+std::mt19937_64 rng(11);
+double uniform() { return std::uniform_real_distribution<double>(-1.0, 1.0)(rng); }
+
+struct Data {
+  std::vector<double> dense = std::vector<double>(kRows * kColumns), values;
+  std::vector<std::int32_t> indices;
+  std::vector<std::int64_t> indptr{0};
+  Data() {
+    for (std::size_t i = 0; i < kRows; ++i) {
+      for (std::size_t j = 0; j < kColumns; ++j) {
+        if (i % 7 == 3 || (i + j) % 3 == 0) continue;  // some rows are empty
+        dense[i * kColumns + j] = uniform();
+        values.push_back(dense[i * kColumns + j]);
+        indices.push_back(static_cast<std::int32_t>(j));
+      }
+      indptr.push_back(static_cast<std::int64_t>(indices.size()));
+    }
+  }
+};
+
+// The dual value rises, the gap falls to 0, and w stays what the slopes say.
+template <class L, class View>
+void check(const L& loss, const View& X, bool intercept, bool weighted) {
+  const std::size_t d = kColumns + intercept;
+  std::vector<double> y(kRows), weight(kRows), offset(kRows), inverse(d), q(kRows), zero(kRows);
+  for (std::size_t i = 0; i < kRows; ++i) {
+    y[i] = i % 2 == 0 ? 1.0 : (std::is_same_v<L, Poisson> ? 0.0 : -1.0);
+    weight[i] = i % 5 == 0 ? 0.0 : 1.0 / kRows;
+    offset[i] = 0.1 * uniform();
+  }
+  for (double& one : inverse) one = 1.5 + uniform();
+  const Rows rows{y, weight, 1.0};
+  const std::span<const double> D = weighted ? std::span<const double>(inverse) : std::span<const double>();
+  dual_steps(X, rows, D, kLam, intercept, q);
+  std::vector<double> w(d), s(kRows), b(kRows), f(kRows);
+  const DualPoint point{w, s, b};
+  dual_start(loss, zero, y, 1e12, point);
+  const DualProblem problem{rows, offset, q, D, kLam, intercept};
+  std::vector<std::int64_t> active(kRows);
+  const auto recomputed = [&] {
+    std::vector<double> fresh(d);
+    for (std::size_t i = 0; i < kRows; ++i) {
+      row_axpy(X, i, -weight[i] * s[i] / kLam, D, fresh.data());
+      if (intercept) fresh[kColumns] -= weight[i] * s[i] / kLam * (D.empty() ? 1.0 : D[kColumns]);
+    }
+    return fresh;
+  };
+  const std::vector<double> first = recomputed();
+  std::copy(first.begin(), first.end(), w.begin());  // the point looks at this very array
+  double reach = kInfinity, value = -kInfinity;
+  for (std::uint64_t round = 0; round < 3000; ++round) {
+    for (std::size_t i = 0; i < kRows; ++i)
+      f[i] = row_dot(X, i, w.data()) + (intercept ? w[kColumns] : 0.0) + offset[i];
+    const DualCheck sums = dual_check(loss, f, rows, offset, point, reach, active);
+    double norm = 0.0;
+    for (std::size_t j = 0; j < d; ++j) norm += w[j] * w[j] / (D.empty() ? 1.0 : D[j]);
+    const double dual = sums.offset - 0.5 * kLam * norm;
+    assert(std::abs(sums.value + 0.5 * kLam * norm - dual - sums.gap) <= 1e-8 * (1.0 + std::abs(sums.value)));
+    assert(dual >= value - 1e-9 * (1.0 + std::abs(value)));
+    value = dual;
+    std::vector<std::int64_t> sorted = active;
+    std::sort(sorted.begin(), sorted.end());
+    for (std::size_t i = 0; i < kRows; ++i) assert(sorted[i] == static_cast<std::int64_t>(i));
+    if (sums.gap <= 1e-5) break;
+    assert(round < 2999);
+    const std::span<std::int64_t> some(active.data(), sums.n_active);
+    reach = DualCoordinates(X, loss, problem, point).epoch(some, round, reach).movement;
+  }
+  const std::vector<double> fresh = recomputed();
+  for (std::size_t j = 0; j < d; ++j) assert(std::abs(fresh[j] - w[j]) <= 1e-9 * (1.0 + std::abs(w[j])));
+}
+
+// Every loss on dense data, and one loss on every layout: all pairs would take minutes to compile.
+void check_loss(const AnyScalarLoss& loss, const Data& data) {
+  const Dense<double> X{kRows, kColumns, data.dense.data()};
+  for (const bool intercept : {false, true})
+    std::visit([&](const auto& one) { check(one, X, intercept, intercept); }, loss);
+}
+
+template <class Value, class Index>
+void check_csr(const Data& data) {
+  const std::vector<Value> values(data.values.begin(), data.values.end());
+  const std::vector<Index> indices(data.indices.begin(), data.indices.end());
+  const Csr<Value, Index> X{kRows, kColumns, data.indptr.data(), indices.data(), values.data()};
+  for (const bool intercept : {false, true}) check(Hinge{}, X, intercept, !intercept);
+}
+
+void check_layouts(const Data& data) {
+  const std::vector<float> narrow(data.dense.begin(), data.dense.end());
+  check(Hinge{}, Dense<float>{kRows, kColumns, narrow.data()}, true, false);
+  check_csr<float, std::int32_t>(data);
+  check_csr<float, std::int64_t>(data);
+  check_csr<double, std::int32_t>(data);
+  check_csr<double, std::int64_t>(data);
+}
+
+void check_order() {
+  std::vector<std::int64_t> rows(100), again(100);
+  std::iota(rows.begin(), rows.end(), 0);
+  again = rows;
+  RandomOrder first(rows, 5), second(again, 5);
+  for (std::size_t k = 0; k < rows.size(); ++k) assert(first.draw(k) == second.draw(k));
+  std::size_t unmoved = 0;
+  for (std::size_t k = 0; k < rows.size(); ++k) unmoved += rows[k] == static_cast<std::int64_t>(k);
+  assert(unmoved < 20);
+  std::sort(rows.begin(), rows.end());
+  for (std::size_t k = 0; k < rows.size(); ++k) assert(rows[k] == static_cast<std::int64_t>(k));
+}
+
+}  // namespace
+
+int main() {
+  const Data data;
+  for (const std::string_view name : kLossNames) {
+    const bool parameter = name == "huber_hinge" || name == "novelty" || name == "quantile" ||
+                           name.ends_with("epsilon_insensitive") || name == "huber";
+    check_loss(make_loss(name, parameter ? std::vector{0.3} : std::vector<double>{}), data);
+  }
+  check_loss(PiecewiseQuadratic{PiecewiseQuadratic::Of::kMargin, {0.0, 1.0}, {0, -3, 1, 0, -1, 1, 0, 0, 0}}, data);
+  check_layouts(data);
+  check_order();
+  std::puts("dual: ok");
+}
