@@ -1,4 +1,4 @@
-"""What is particular to the quasi-Newton family: its matrices, directions at kinks, and the problems of Y10 appendix E."""
+"""What is particular to the quasi-Newton family: matrices, directions at kinks, the problems of Y10 appendix E."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bmrm.regularizers import L1, L2, Zero
 from bmrm.solvers import SOLVERS, Hybrid, Subgradient, SubgradientBFGS, SubgradientLBFGS
 from bmrm.solvers.direction import descent_direction, shortest_subgradient
 from bmrm.solvers.lbfgs import Memory
-from bmrm.solvers.quasi_newton import Dense
+from bmrm.solvers.metric import Dense
 
 FAMILY = ["subgradient_bfgs", "subgradient_lbfgs", "hybrid", "subgradient", "owlqn", "owlqn_star"]
 
@@ -269,7 +269,7 @@ def test_gradient_descent_is_honest_about_kinks():
 
 def test_smooth_problems_need_no_second_subgradient():
     """On a smooth problem a step costs two products, as in L-BFGS."""
-    X, y = two_classes()
+    X = two_classes()[0]
     problem = Problem(LinearRisk(X, X @ np.arange(6.0), LeastSquares()), "l2", 1e-3)
     ours, plain = (solve(problem, name, tol=1e-9) for name in ("subgradient_lbfgs", "lbfgs"))
     assert ours.converged

@@ -96,8 +96,8 @@ class ColumnModel:
     def norms(self) -> Array:
         """The norm of each column, rows weighted: one reading of the data, once."""
         design = self.risk.design
-        squares = np.zeros(design.n_cols)
-        _core.column_squares(design.matrix, self.risk.full_weight, squares)
+        squares, counts = np.zeros(design.n_cols), np.zeros(design.n_cols, np.int64)
+        _core.column_sizes(design.matrix, self.risk.full_weight, squares, counts)
         self.risk.products += 1
         return np.sqrt(design.join(squares, 1.0))
 

@@ -61,10 +61,9 @@ class Auto(Solver, name="auto"):
         solvers = _chosen(problem, uneven=c is not None)
         start = Start(start.w, bundle_for(problem, start, None), start.seed, memory)
         for k, solver in enumerate(solvers[stage:], stage):
-            minds = isinstance(solver, (LBFGS, LsBMRM))
-            steps = (
-                solver.steps(problem, start) if c is None or not minds else steps_in_units(solver, problem, c, start)
-            )
+            steps = solver.steps(problem, start)
+            if c is not None and isinstance(solver, (LBFGS, LsBMRM)):
+                steps = steps_in_units(solver, problem, c, start)
             for step in steps:
                 watch.see(step)
                 leave = watch.tired and k + 1 < len(solvers)

@@ -37,7 +37,7 @@ class Memory:
     def push(self, s: Array, y: Array) -> None:
         """Keep a pair, if its curvature is safely positive."""
         sy = float(s @ y)
-        if sy > 1e-12 * float(np.sqrt((s @ s) * (y @ y))):
+        if sy > 1e-12 * float(np.sqrt(s @ s) * np.sqrt(y @ y)):
             self._pairs.append((s, y, 1.0 / sy))
 
     def clear(self) -> None:

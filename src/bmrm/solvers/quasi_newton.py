@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -16,81 +15,12 @@ from bmrm.problem import Problem
 from bmrm.risks.base import Array, Point
 from bmrm.solvers.base import Start, Step, bundle_for, solve_master
 from bmrm.solvers.direction import Descent, descent_direction, shortest_subgradient, step_nearby
+from bmrm.solvers.metric import Metric
 
 _REFRESH = 20
 _NEAREST, _FIRST, _FARTHEST = 1e-13, 1e-10, 1e-2
 _LEAST_CURVATURE = 1e-8  # h of Y10
-
-
-class Metric(Protocol):
-    """B, an estimate of the inverse Hessian; empty while it is the identity."""
-
-    def __len__(self) -> int: ...
-
-    def push(self, s: Array, y: Array) -> None:
-        """Learn from a step s and the change y of the subgradient."""
-
-    def clear(self) -> None:
-        """Return to the identity."""
-
-    def apply(self, g: Array) -> Array:
-        """Return B g."""
-        ...
-
-
-class Identity:
-    """B = I, whatever comes: steepest descent."""
-
-    def __len__(self) -> int:
-        return 0
-
-    def push(self, s: Array, y: Array) -> None:
-        """Learn nothing."""
-
-    def clear(self) -> None:
-        """Stay the identity."""
-
-    def apply(self, g: Array) -> Array:
-        """Return g."""
-        return g
-
-
-class Dense:
-    """The matrix B itself, d x d, kept by the update (6).
-
-    Before the first pair B is the identity; the first pair scales it by s'y / y'y.
-
-    Parameters
-    ----------
-    dim : int
-    """
-
-    def __init__(self, dim: int) -> None:
-        self.dim = dim
-        self.clear()
-
-    def __len__(self) -> int:
-        return self._pairs
-
-    def clear(self) -> None:
-        """Return to the identity."""
-        self.B, self._pairs = np.eye(self.dim), 0
-
-    def push(self, s: Array, y: Array) -> None:
-        """Update B = (I - rho s y') B (I - rho y s') + rho s s', if the curvature is safely positive."""
-        sy, yy = float(s @ y), float(y @ y)
-        if not sy > 1e-12 * float(np.sqrt((s @ s) * yy)):
-            return
-        if not self._pairs:
-            self.B *= sy / yy
-        rho, By = 1.0 / sy, self.B @ y
-        self.B -= rho * (np.outer(s, By) + np.outer(By, s))
-        self.B += (rho * rho * float(y @ By) + rho) * np.outer(s, s)
-        self._pairs += 1
-
-    def apply(self, g: Array) -> Array:
-        """Return B g."""
-        return self.B @ g
+_LARGEST = 1e60  # of y'y: beyond, a loss that nearly overflows says nothing of curvature elsewhere
 
 
 @dataclass(frozen=True)
@@ -204,7 +134,7 @@ def _learn(problem: Problem, point: Point, moved: Point, descent: Descent, state
     g = shortest_subgradient(problem, moved.w, ahead.subgradient, _FIRST)
     s, y = moved.w - point.w, g - state.g
     yy = float(y @ y)
-    if yy > 0.0:
+    if 0.0 < yy < _LARGEST:
         state.metric.push(s + max(0.0, _LEAST_CURVATURE - float(s @ y) / yy) * y, y)
     state.g = g
 

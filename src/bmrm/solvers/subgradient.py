@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from bmrm._traits import Trait
 from bmrm.problem import Problem
 from bmrm.solvers.base import Solver, Start, Step
-from bmrm.solvers.quasi_newton import Identity, Rules, quasi_newton_steps
+from bmrm.solvers.metric import Identity
+from bmrm.solvers.quasi_newton import Rules, quasi_newton_steps
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from bmrm._traits import Trait
 from bmrm.problem import Problem
 from bmrm.solvers.base import Solver, Start, Step
 from bmrm.solvers.lbfgs import Memory
-from bmrm.solvers.quasi_newton import Dense, Rules, quasi_newton_steps
+from bmrm.solvers.metric import Dense
+from bmrm.solvers.quasi_newton import Rules, quasi_newton_steps
 
 
 @dataclass(frozen=True)

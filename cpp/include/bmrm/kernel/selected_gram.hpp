@@ -140,20 +140,22 @@ SelectedSize selected_size(const Dense<Value>& X, std::span<const std::int64_t> 
   return {m * k, 0.5 * m * k * (k + 1.0) / kSideBySide};
 }
 
-// squares[j] = sum_i weight_i x_ij^2
+// squares[j] = sum_i weight_i x_ij^2 and the number of entries that are stored
 template <class Value, class Index>
-void column_squares(const Csr<Value, Index>& X, const double* weight, double* squares) {
+void column_sizes(const Csr<Value, Index>& X, const double* weight, double* squares, std::int64_t* counts) {
   Patience patience;
   for (std::size_t i = 0; i < X.n_rows; ++i) {
     if (i % 1024 == 0) patience.check();
     for (std::int64_t p = X.indptr[i]; p < X.indptr[i + 1]; ++p) {
       const auto x = static_cast<double>(X.values[p]);
       squares[X.indices[p]] += weight[i] * x * x;
+      ++counts[X.indices[p]];
     }
   }
 }
 template <class Value>
-void column_squares(const Dense<Value>& X, const double* weight, double* squares) {
+void column_sizes(const Dense<Value>& X, const double* weight, double* squares, std::int64_t* counts) {
+  std::fill(counts, counts + X.n_cols, static_cast<std::int64_t>(X.n_rows));
   Patience patience;
   for (std::size_t i = 0; i < X.n_rows; ++i) {
     if (i % 1024 == 0) patience.check();
