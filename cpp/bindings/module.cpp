@@ -10,6 +10,7 @@ void bind_qp(nb::module_& m);
 void bind_matrix(nb::module_& m);
 void bind_losses(nb::module_& m);
 void bind_lines(nb::module_& m);
+void bind_rows(nb::module_& m);
 void bind_dual(nb::module_& m);
 void bind_coordinate(nb::module_& m);
 }  // namespace bmrm::py
@@ -38,6 +39,7 @@ NB_MODULE(_core, m) {
   bmrm::py::bind_matrix(m);
   bmrm::py::bind_losses(m);
   bmrm::py::bind_lines(m);
+  bmrm::py::bind_rows(m);
   bmrm::py::bind_dual(m);
   bmrm::py::bind_coordinate(m);
 }

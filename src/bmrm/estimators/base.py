@@ -100,8 +100,8 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     status_: Status
 
     @abstractmethod
-    def _attributes(self, fits: Sequence[Fit]) -> dict[str, Any]:
-        """Return all fitted attributes."""
+    def _coefficients(self, points: Array) -> dict[str, Any]:
+        """Return the fitted attributes that hold the points (k, dim)."""
 
     @abstractmethod
     def _linear_parts(self) -> tuple[Array, Array]:
@@ -213,7 +213,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
                 max_seconds=max_seconds,
                 start=start,
                 monitor=_both(shown, tasks),
-                seed=_seed(self.random_state),
+                seed=seed_of(self.random_state),
             )
         return _fit_of(problem, result)
 
@@ -259,6 +259,10 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
             ConvergenceWarning,
             stacklevel=5,
         )
+
+    def _attributes(self, fits: Sequence[Fit]) -> dict[str, Any]:
+        """Return all fitted attributes."""
+        return {**self._coefficients(np.array([fit.w for fit in fits])), **self._summary(fits)}
 
     def _summary(self, fits: Sequence[Fit]) -> dict[str, Any]:
         """Return the attributes that tell how the fit went; several problems count as their sum."""
@@ -340,7 +344,8 @@ def _both(first: Monitor | None, second: Monitor | None) -> Monitor | None:
     return monitor
 
 
-def _seed(random_state: Any) -> int:
+def seed_of(random_state: Any) -> int:
+    """Return a seed drawn from the random state, 0 for None."""
     return 0 if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,10 +10,11 @@ from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets
 
-from bmrm.estimators.base import LAM, Fit, LinearModel, checked_weight
+from bmrm.estimators.base import LAM, checked_weight
 from bmrm.estimators.callbacks import with_callbacks
+from bmrm.estimators.partial import PartialModel
 from bmrm.losses import Logistic, Loss
 from bmrm.regularizers import Regularizer
 from bmrm.risks.base import Array
@@ -31,7 +31,7 @@ def _gives_probabilities(estimator: LinearClassifier) -> bool:
     )
 
 
-class LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
+class LinearClassifier(ClassifierMixin, PartialModel):  # type: ignore[misc]
     """Linear classification: min over w, b of lam Omega(w) + sum_i p_i l(y_i (<x_i, w> + b)).
 
     p are the sample weights divided by their sum, y is -1 for the first class and 1 for the second. More than two
@@ -202,6 +202,52 @@ class LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
         self._minimize(sample, lambda k: np.where(codes == first + k, 1.0, -1.0), n_problems, resume)
         return self
 
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+        offset: npt.ArrayLike | None = None,
+    ) -> LinearClassifier:
+        """Go once through a batch of rows with a stochastic solver, from where the last call (or fit) ended.
+
+        The solver is the estimator's, if it is a stochastic one; else `sgd`, and `folos` for l1. Steps become shorter
+        from call to call, and ``coef_`` is the average of the points so far, unless the solver says otherwise. There
+        is no certificate: the attributes of one are removed, for it would speak of the last batch only.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (m, d), or data frame
+        y : array-like of shape (m,)
+        classes : array-like of shape (k,)
+            All labels there will ever be; needed in the first call, and may be left out later.
+        sample_weight : array-like of shape (m,), optional
+            Numbers of at least 0, relative to the batch: its weights are divided by their sum.
+        offset : array-like of shape (m,), optional
+            A known shift of each score.
+
+        Returns
+        -------
+        self
+        """
+        loss = self._chosen_loss()
+        if self.class_weight == "balanced":
+            raise ValueError(
+                "class_weight='balanced' cannot be known from a part of the rows: give a dict, or sample_weight"
+            )
+        first = _check_partial_fit_first_call(self, classes)
+        X, y = self._checked_data(X, y=y, reset=first)
+        if len(self.classes_) < 2:
+            raise ValueError(f"classes has one class only, {self.classes_.tolist()}; a classifier needs at least two")
+        codes = _codes(y, self.classes_)
+        weight = checked_weight(sample_weight, len(y))
+        weight = _with_class_weight(self.class_weight, self.classes_, codes, weight)
+        sample = self._sample(X, y, loss, sample_weight, offset, weight)
+        first_code, n_problems = (1, 1) if len(self.classes_) == 2 else (0, len(self.classes_))
+        self._carry_on(sample, lambda k: np.where(codes == first_code + k, 1.0, -1.0), n_problems)
+        return self
+
     def decision_function(self, X: Any, offset: npt.ArrayLike | None = None) -> Array:
         """Return the scores: shape (m,) for two classes, large for the second; else (m, k).
 
@@ -246,11 +292,10 @@ class LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
         odds = np.exp(np.minimum(scores, 0.0) - top) / (1.0 + np.exp(-np.abs(scores)))
         return np.asarray(odds / odds.sum(axis=1, keepdims=True))
 
-    def _attributes(self, fits: Sequence[Fit]) -> dict[str, Any]:
-        points = np.array([fit.w for fit in fits])
+    def _coefficients(self, points: Array) -> dict[str, Any]:
         d = self.n_features_in_
-        constants = points[:, d] if self.fit_intercept else np.zeros(len(fits))
-        return {"coef_": points[:, :d].copy(), "intercept_": constants.copy(), **self._summary(fits)}
+        constants = points[:, d] if self.fit_intercept else np.zeros(len(points))
+        return {"coef_": points[:, :d].copy(), "intercept_": constants.copy()}
 
     def _linear_parts(self) -> tuple[Array, Array]:
         return self.coef_, self.intercept_
@@ -267,6 +312,14 @@ def _classes(y: npt.NDArray[Any], weight: Array | None) -> tuple[npt.NDArray[Any
         )
     renumbered = np.where(counts, np.cumsum(counts) - 1, -1)
     return labels[counts], renumbered[codes]
+
+
+def _codes(y: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
+    """Return the place of each label among the classes."""
+    unknown = np.setdiff1d(y, classes)
+    if unknown.size:
+        raise ValueError(f"y has the label {unknown.tolist()[0]!r}, which is not among the classes {classes.tolist()}")
+    return np.asarray(np.searchsorted(classes, y))
 
 
 def _with_class_weight(

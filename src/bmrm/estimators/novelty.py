@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import OutlierMixin
 
-from bmrm.estimators.base import LAM, Fit, LinearModel, checked_weight
+from bmrm.estimators.base import LAM, LinearModel, checked_weight
 from bmrm.estimators.callbacks import with_callbacks
 from bmrm.losses import Loss
 from bmrm.regularizers import Regularizer
@@ -203,10 +202,10 @@ class NoveltyDetector(OutlierMixin, LinearModel):  # type: ignore[misc]
         """
         return np.where(self.decision_function(X, offset) >= 0.0, 1, -1)
 
-    def _attributes(self, fits: Sequence[Fit]) -> dict[str, Any]:
-        w, d = fits[0].w, self.n_features_in_
+    def _coefficients(self, points: Array) -> dict[str, Any]:
+        w, d = points[0], self.n_features_in_
         threshold = -float(w[d]) if self.loss_.learns_offset else float(getattr(self.loss_, "rho", 0.0))
-        return {"coef_": w[:d].copy(), "offset_": threshold, **self._summary(fits)}
+        return {"coef_": w[:d].copy(), "offset_": threshold}
 
     def _linear_parts(self) -> tuple[Array, Array]:
         return self.coef_[None, :], np.array([-self.offset_])

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import RegressorMixin
 
-from bmrm.estimators.base import LAM, Fit, LinearModel, checked_weight
+from bmrm.estimators.base import LAM, checked_weight
 from bmrm.estimators.callbacks import with_callbacks
+from bmrm.estimators.partial import PartialModel
 from bmrm.losses import Loss, Poisson
 from bmrm.regularizers import Regularizer
 from bmrm.risks.base import Array
 from bmrm.solvers import Solver
 
 
-class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
+class LinearRegressor(RegressorMixin, PartialModel):  # type: ignore[misc]
     """Linear regression: min over w, b of lam Omega(w) + sum_i p_i l(<x_i, w> + b, y_i).
 
     p are the sample weights divided by their sum. Weights mean repetition: 2 is the same as the row twice, 0 the
@@ -180,6 +180,39 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
         self._minimize(sample, lambda _: y)
         return self
 
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: npt.ArrayLike | None = None,
+        offset: npt.ArrayLike | None = None,
+    ) -> LinearRegressor:
+        """Go once through a batch of rows with a stochastic solver, from where the last call (or fit) ended.
+
+        The solver is the estimator's, if it is a stochastic one; else `sgd`, and `folos` for l1. Steps become shorter
+        from call to call, and ``coef_`` is the average of the points so far, unless the solver says otherwise. There
+        is no certificate: the attributes of one are removed, for it would speak of the last batch only.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (m, d), or data frame
+        y : array-like of shape (m,)
+        sample_weight : array-like of shape (m,), optional
+            Numbers of at least 0, relative to the batch: its weights are divided by their sum.
+        offset : array-like of shape (m,), optional
+            A known shift of each score.
+
+        Returns
+        -------
+        self
+        """
+        loss = self._chosen_loss()
+        X, y = self._checked_data(X, y=y, y_numeric=True, reset=not hasattr(self, "coef_"))
+        weight = checked_weight(sample_weight, len(y))
+        sample = self._sample(X, y, loss, sample_weight, offset, weight)
+        self._carry_on(sample, lambda _: y)
+        return self
+
     def predict(self, X: Any, offset: npt.ArrayLike | None = None) -> Array:
         """Return the prediction for each row: the score, or what the loss makes of it (poisson: its exponential).
 
@@ -192,10 +225,9 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
         scores = self._scores(X, offset)[:, 0]
         return np.asarray(self.loss_.decide(scores))
 
-    def _attributes(self, fits: Sequence[Fit]) -> dict[str, Any]:
-        w, d = fits[0].w, self.n_features_in_
-        constant = float(w[d]) if self.fit_intercept else 0.0
-        return {"coef_": w[:d].copy(), "intercept_": constant, **self._summary(fits)}
+    def _coefficients(self, points: Array) -> dict[str, Any]:
+        w, d = points[0], self.n_features_in_
+        return {"coef_": w[:d].copy(), "intercept_": float(w[d]) if self.fit_intercept else 0.0}
 
     def _linear_parts(self) -> tuple[Array, Array]:
         return self.coef_[None, :], np.array([self.intercept_])

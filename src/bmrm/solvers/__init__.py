@@ -9,21 +9,27 @@ from __future__ import annotations
 
 from typing import Any
 
+from bmrm.solvers.adaptive_online import AdaptiveOnline
 from bmrm.solvers.auto import Auto
 from bmrm.solvers.base import SOLVERS, Solver, Start, Step
 from bmrm.solvers.bmrm import BMRM
 from bmrm.solvers.bmrm_line import BMRMLine
 from bmrm.solvers.coordinate import Coordinate
 from bmrm.solvers.dual_coordinate import DualCoordinate
+from bmrm.solvers.folos import Folos
 from bmrm.solvers.hybrid import Hybrid
 from bmrm.solvers.interior_point import InteriorPoint
 from bmrm.solvers.lbfgs import LBFGS
 from bmrm.solvers.ls_bmrm import LsBMRM
 from bmrm.solvers.newton import Newton
 from bmrm.solvers.owlqn import OWLQN, OWLQNStar
+from bmrm.solvers.pegasos import Pegasos
 from bmrm.solvers.proximal_bundle import ProximalBundle
+from bmrm.solvers.proximal_online import ProximalOnline
 from bmrm.solvers.scipy import SciPy
 from bmrm.solvers.semismooth_newton import SemismoothNewton
+from bmrm.solvers.sgd import SGD
+from bmrm.solvers.sgd_qn import SGDQN
 from bmrm.solvers.subgradient import Subgradient
 from bmrm.solvers.subgradient_bfgs import SubgradientBFGS, SubgradientLBFGS
 
@@ -31,17 +37,23 @@ __all__ = [
     "BMRM",
     "LBFGS",
     "OWLQN",
+    "SGD",
+    "SGDQN",
     "SOLVERS",
+    "AdaptiveOnline",
     "Auto",
     "BMRMLine",
     "Coordinate",
     "DualCoordinate",
+    "Folos",
     "Hybrid",
     "InteriorPoint",
     "LsBMRM",
     "Newton",
     "OWLQNStar",
+    "Pegasos",
     "ProximalBundle",
+    "ProximalOnline",
     "SciPy",
     "SemismoothNewton",
     "Solver",

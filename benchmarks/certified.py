@@ -1,0 +1,72 @@
+"""What a certificate costs: time to a certified relative accuracy against time to the true one, as a Markdown table.
+
+    python benchmarks/certified.py [solver ...]
+
+The optimum is known from `ls_bmrm` run to 1e-9. Names of any solvers may be given; the stochastic ones are listed by
+default. Real data is used where it is present, in the folder that BMRM_DATA names (or ../shared/data).
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import bmrm
+from bmrm.problem import missing
+from bmrm.solvers.stochastic import Stochastic
+
+TOL = 1e-3
+SECONDS = 60.0
+MOST = 3.0  # times as long may the certificate take
+
+
+def data_sets():
+    folder = Path(os.environ.get("BMRM_DATA", Path(__file__).parents[2] / "shared" / "data"))
+    path = folder / "a9a" / "a9a.xz"
+    if path.exists():
+        data = bmrm.read(path)
+        yield "a9a", data.X, data.y
+    else:
+        print("(a9a is not present: left out)")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20000, 50)) * (rng.random((20000, 50)) < 0.3)
+    yield "generated", X, np.where(X @ rng.normal(size=50) + 3.0 * rng.normal(size=20000) > 0.0, 1.0, -1.0)
+
+
+def run(problem, solver, optimum):
+    """The records at which the true and the certified accuracy are reached; None where one is not."""
+    result = bmrm.solve(problem, solver, tol=TOL, max_seconds=SECONDS)
+    true = next((r for r in result.history if r.upper - optimum <= TOL * abs(optimum)), None)
+    return true, result.history[-1] if result.converged else None
+
+
+def row(name, loss, lam, solver, true, certified):
+    if true is None or certified is None:
+        reached = "-" if true is None else f"{true.seconds:.2f}"
+        return f"| {name} | {loss} | {lam:g} | {solver} | {reached} | | | | | not within {SECONDS:g} s |"
+    ratio = certified.passes / true.passes
+    return (
+        f"| {name} | {loss} | {lam:g} | {solver} | {true.seconds:.2f} | {certified.seconds:.2f} | {true.passes:g} "
+        f"| {certified.passes:g} | {ratio:.1f} | {'met' if ratio <= MOST else 'missed'} |"
+    )
+
+
+def main(names):
+    names = names or [name for name, cls in bmrm.solvers.SOLVERS.items() if issubclass(cls, Stochastic)]
+    print(f"relative accuracy {TOL:g}, l2; load {os.getloadavg()[0]:.2f}\n")
+    print("| data | loss | lam | solver | true s | certified s | true passes | certified passes | ratio | at most 3 |")
+    print("|---|---|--:|---|--:|--:|--:|--:|--:|---|")
+    for name, X, y in data_sets():
+        for loss in ("hinge", "logistic"):
+            risk = bmrm.LinearRisk(X, y, loss)
+            for lam in (1e-2, 1e-3, 1e-4):
+                problem = bmrm.Problem(risk, "l2", lam)
+                optimum = bmrm.solve(problem, "ls_bmrm", tol=1e-9, max_seconds=SECONDS).certificate.upper
+                for solver in names:
+                    if not missing(bmrm.solvers.get(solver), problem):
+                        print(row(name, loss, lam, solver, *run(problem, solver, optimum)), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

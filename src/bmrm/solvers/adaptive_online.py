@@ -1,0 +1,72 @@
+"""Adaptive online gradient descent: curvature is added to the objective where it has too little."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bmrm._traits import Trait
+from bmrm.problem import Problem
+from bmrm.risks.rows import Course, Order, RowVisits
+from bmrm.solvers.stochastic import Stochastic, checked_batch, into_ball, radius_of
+
+_SMALLEST = 1e-100  # a ball of radius 0 would make the steps 0 / 0
+
+
+@dataclass(frozen=True)
+class AdaptiveOnline(Stochastic, name="adaptive_online"):
+    """Bartlett, Hazan and Rakhlin's method, as D09 compares with: f_t(w) + tau_t / 2 |w|^2 takes the place of f_t (4).
+
+    The loop, with f_t = lam / 2 |w|^2 + the mean loss of k rows::
+
+        for t = 1, 2, ...
+            tau_t = (-c + sqrt(c^2 + 8 G_t^2 / (3 R^2))) / 2,   c = lam t + tau_1 + ... + tau_(t-1)
+            eta = 1 / (lam t + tau_1 + ... + tau_t)
+            w = the nearest point in the ball to w - eta (g_t + tau_t w),   g_t a subgradient of f_t at w
+
+    tau_t balances the two terms of the regret bound 3 tau R^2 + 2 G^2 / (lam t + tau). R is the radius of the ball (see
+    `Pegasos`), G_t is lam R and the largest subgradient of a row's loss met so far: for the hinge loss that is the
+    longest row, as in D09.
+
+    Parameters
+    ----------
+    batch : int
+        k, the rows for each step.
+    average : bool
+        Whether to return the average of the points, with weights 1, 2, 3, ...
+    max_cuts : int
+        The most planes kept for the bound.
+
+    Examples
+    --------
+    >>> import bmrm
+    >>> risk = bmrm.LinearRisk([[1.0], [-1.0]], [1, -1], bmrm.losses.Hinge())
+    >>> bmrm.solve(bmrm.Problem(risk, "l2", lam=0.5), "adaptive_online", tol=1e-2).converged
+    True
+
+    References
+    ----------
+    D09 section 3.1, eq. (4) and footnote 3 (Bartlett, Hazan, Rakhlin 2008).
+    """
+
+    batch: int = 1
+
+    needs = frozenset({Trait.ROWS, Trait.QUADRATIC})
+    refuses = frozenset({Trait.BOUNDS, Trait.FREE_COORDINATES, Trait.UNBOUNDED_RISK})
+
+    def __post_init__(self) -> None:
+        checked_batch(self.batch, self.name)
+
+    def begin(self, problem: Problem, visits: RowVisits, course: Course, rng: np.random.Generator) -> dict[str, float]:
+        """Return the radius of the ball."""
+        radius = radius_of(problem)
+        into_ball(problem, course, radius)
+        course.reach = max(radius, _SMALLEST)
+        return {"radius": radius}
+
+    def epoch(
+        self, problem: Problem, visits: RowVisits, course: Course, order: Order, settings: dict[str, float]
+    ) -> None:
+        """Visit the rows in this order."""
+        visits.descend(course, order, "adaptive", lam=problem.lam, radius=settings["radius"], batch=self.batch)
