@@ -5,6 +5,7 @@ Everything here is for losses with second derivatives (trait CURVATURE) that run
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -18,6 +19,7 @@ from bmrm.risks.base import Array
 from bmrm.risks.linear import LinearPoint, LinearRisk
 
 Indices: TypeAlias = npt.NDArray[np.int64]
+Exactly: TypeAlias = Callable[[Array, Array, Array, Array, Array], Array]
 
 _MOST_COLUMNS = 1500  # of a matrix X'DX that is formed: 18 MB
 
@@ -112,7 +114,15 @@ class ColumnModel:
         return D
 
     def minimize(
-        self, D: Array, g: Array, w: Array, working: Indices, penalty: Penalty, tol: float, max_epochs: int
+        self,
+        D: Array,
+        g: Array,
+        w: Array,
+        working: Indices,
+        penalty: Penalty,
+        tol: float,
+        max_epochs: int,
+        exactly: Exactly | None = None,
     ) -> Array:
         """Return w with the coordinates of the working set moved to the minimum of the model plus the penalty.
 
@@ -125,6 +135,8 @@ class ColumnModel:
         tol : float
             The largest move of an epoch, in units of the gradient, that ends the descent; a tenth of it where
             X'DX is formed, for epochs cost nothing there.
+        exactly : callable, optional
+            Minimizes the model from (X'DX, g, w, u, v) where it was formed and the descent has not arrived.
         """
         risk, moved, z = self.risk, w.copy(), w[working]
         parts = penalty.at(working)
@@ -134,7 +146,9 @@ class ColumnModel:
             H = np.empty(working.size**2)
             _core.selected_gram(risk.design.matrix, working, D, H, risk.n_threads)
             risk.products += 1
-            _core.descend_with_matrix(H, g[working], *parts, z, 0.1 * tol, 2 * max_epochs)
+            epochs, _ = _core.descend_with_matrix(H, g[working], *parts, z, 0.1 * tol, 2 * max_epochs)
+            if exactly is not None and epochs >= 2 * max_epochs:
+                z = exactly(H.reshape(z.size, z.size), g[working], w[working], *parts[:2])
         else:
             epochs, _ = risk.design.columns.descend(working, D, g[working], *parts, z, tol, max_epochs)
             risk.products += round(2 * epochs * entries / max(1, risk.design.matrix.n_entries))

@@ -18,6 +18,7 @@ from bmrm.regularizers.base import Separable
 from bmrm.risks.base import Array, Point
 from bmrm.risks.columns import ColumnModel, Indices, Penalty, Plane
 from bmrm.risks.linear import LinearLine, LinearPoint, LinearRisk
+from bmrm.solvers import small_lasso
 from bmrm.solvers.base import Solver, Start, Step, brace, solve_master
 
 _REFRESH = 30
@@ -100,6 +101,7 @@ class _Run:
         u, v = (lam * np.broadcast_to(part, d) for part in self.regularizer.parts)
         lower, upper = (np.array(np.broadcast_to(side, d)) for side in (self.regularizer.lower, self.regularizer.upper))
         self.penalty = Penalty(u, v, lower, upper)
+        self.unbounded = self.regularizer.bounds is None
         self.level_constant = self.risk.design.intercept and d - 1 in self.regularizer.free and np.isinf(upper[-1])
         self.bundle = start.bundle or Bundle(d, self.risk.floor, _PLANES, n_threads=self.risk.n_threads)
         self.bundle.max_cuts = _PLANES
@@ -165,7 +167,8 @@ class _Run:
         self.worst = max(self.worst, violation)
         share = float(np.clip(np.sqrt(violation / max(self.worst, 1e-300)), 0.01, self.settings.inner))
         tol = share * 0.01**self.stuck * violation
-        z = self.model.minimize(D, g, point.w, working, self.penalty, tol, self.settings.max_epochs)
+        exactly = small_lasso.minimize if self.unbounded and working.size <= small_lasso.MOST_COORDINATES else None
+        z = self.model.minimize(D, g, point.w, working, self.penalty, tol, self.settings.max_epochs, exactly)
         line = point.toward(z)
         ahead = line.score_direction
         promised = float(g @ (z - point.w)) + 0.5 * float(np.sum(D * ahead * ahead))
