@@ -20,6 +20,7 @@ class Trait(Enum):
     SMOOTH_REGULARIZER = "a differentiable regularizer"
     QUADRATIC = "a quadratic regularizer"
     ELASTIC = "a regularizer of absolute values and squares of single coordinates"
+    PURE = "a regularizer of absolute values alone or of squares alone"
     STRONGLY_CONVEX = "a strongly convex regularizer"
     FREE_COORDINATES = "coordinates that are not penalized"
     BOUNDS = "bounds on w"

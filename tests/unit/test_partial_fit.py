@@ -23,7 +23,7 @@ def batches(X, y, size=100):
     return [(X[k : k + size], y[k : k + size]) for k in range(0, len(y), size)]
 
 
-@pytest.mark.parametrize("solver", ["auto", "sgd", "folos", "sgd_qn"])
+@pytest.mark.parametrize("solver", ["auto", "sgd", "folos"])
 @pytest.mark.parametrize("loss", ["hinge", "logistic"])
 def test_batches_come_near_the_fit_of_all_rows(loss, solver):
     X, y = two_classes()

@@ -303,8 +303,8 @@ def test_folos_with_l1_finds_zeros_without_an_average():
     assert (result.w[1:] == 0.0).sum() >= 5
 
 
-@pytest.mark.parametrize("name", ["pegasos", "adaptive_online", "proximal_online"])
-def test_projections_refuse_free_coordinates_by_name(name):
+@pytest.mark.parametrize("name", ["pegasos", "adaptive_online", "proximal_online", "sgd_qn"])
+def test_free_coordinates_are_refused_by_name(name):
     X, y, _ = data()
     with pytest.raises(ValueError, match="coordinates that are not penalized"):
         solve(Problem(LinearRisk(X, y, Hinge(), intercept=True), "l2", LAM), name)

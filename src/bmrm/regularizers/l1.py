@@ -34,7 +34,7 @@ class L1(Separable, name="l1"):
     T07 eq. 11.
     """
 
-    traits = frozenset({Trait.ELASTIC})
+    traits = frozenset({Trait.ELASTIC, Trait.PURE})
 
     @property
     def parts(self) -> tuple[Array, Array]:

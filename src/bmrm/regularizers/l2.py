@@ -36,7 +36,7 @@ class L2(Separable, name="l2"):
     S08 corollary 3, T07 eq. 12.
     """
 
-    traits = frozenset({Trait.ELASTIC, Trait.SMOOTH_REGULARIZER, Trait.QUADRATIC, Trait.STRONGLY_CONVEX})
+    traits = frozenset({Trait.ELASTIC, Trait.PURE, Trait.SMOOTH_REGULARIZER, Trait.QUADRATIC, Trait.STRONGLY_CONVEX})
 
     @property
     def parts(self) -> tuple[Array, Array]:

@@ -52,7 +52,7 @@ class AdaptiveOnline(Stochastic, name="adaptive_online"):
 
     batch: int = 1
 
-    needs = frozenset({Trait.ROWS, Trait.QUADRATIC})
+    needs = Stochastic.needs | {Trait.QUADRATIC}
     refuses = frozenset({Trait.BOUNDS, Trait.FREE_COORDINATES, Trait.UNBOUNDED_RISK})
 
     def __post_init__(self) -> None:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bmrm._traits import Trait
 from bmrm.problem import Problem
-from bmrm.regularizers import L2
 from bmrm.risks.rows import Course, Order, RowVisits
 from bmrm.solvers.stochastic import Stochastic, tuned_eta, tuned_t0
 
@@ -56,7 +56,7 @@ class Folos(Stochastic, name="folos"):
 
     def begin(self, problem: Problem, visits: RowVisits, course: Course, rng: np.random.Generator) -> dict[str, float]:
         """Return t0 and, for l1, eta0."""
-        if isinstance(problem.regularizer, L2):
+        if Trait.QUADRATIC in problem.traits:
             return {"t0": tuned_t0(problem, visits, course, rng, "folos") if self.t0 is None else float(self.t0)}
         m = float(visits.active.size)
         return {"t0": m, "eta0": tuned_eta(problem, visits, course, rng) if self.eta0 is None else self.eta0}
@@ -65,7 +65,7 @@ class Folos(Stochastic, name="folos"):
         self, problem: Problem, visits: RowVisits, course: Course, order: Order, settings: dict[str, float]
     ) -> None:
         """Visit the rows in this order."""
-        if isinstance(problem.regularizer, L2):
+        if Trait.QUADRATIC in problem.traits:
             visits.descend(course, order, "folos", lam=problem.lam, t0=settings["t0"])
         else:
             visits.shrink(course, order, lam=problem.lam, power=0.5, eta0=settings["eta0"], t0=settings["t0"])

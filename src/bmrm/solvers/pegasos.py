@@ -49,7 +49,7 @@ class Pegasos(Stochastic, name="pegasos"):
 
     batch: int = 1
 
-    needs = frozenset({Trait.ROWS, Trait.QUADRATIC})
+    needs = Stochastic.needs | {Trait.QUADRATIC}
     refuses = frozenset({Trait.BOUNDS, Trait.FREE_COORDINATES, Trait.UNBOUNDED_RISK})
 
     def __post_init__(self) -> None:

@@ -54,7 +54,7 @@ class ProximalOnline(Stochastic, name="proximal_online"):
 
     batch: int = 1
 
-    needs = frozenset({Trait.ROWS, Trait.QUADRATIC})
+    needs = Stochastic.needs | {Trait.QUADRATIC}
     refuses = frozenset({Trait.BOUNDS, Trait.FREE_COORDINATES, Trait.UNBOUNDED_RISK})
 
     def __post_init__(self) -> None:

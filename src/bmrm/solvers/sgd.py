@@ -50,7 +50,7 @@ class SGD(Stochastic, name="sgd"):
 
     t0: float | None = None
 
-    needs = frozenset({Trait.ROWS, Trait.QUADRATIC})
+    needs = Stochastic.needs | {Trait.QUADRATIC}
 
     def begin(self, problem: Problem, visits: RowVisits, course: Course, rng: np.random.Generator) -> dict[str, float]:
         """Return t0."""

@@ -29,7 +29,7 @@ class SGDQN(Stochastic, name="sgd_qn"):
     is renewed as often, with weights 1, 2, 3, ... Bordes et al. take the ratio of the changes of the row's gradient
     and of w for each coordinate, in which D_j itself appears and falls ever faster; and rows that come to rest on a
     kink look ever more curved. The steps are eta = eta0 (1 + t / m)^(-3/4): D need not be right for the average of the
-    points to converge. Weights of the regularizer are taken into D; coordinates that are not penalized are not shrunk.
+    points to converge. Weights of the regularizer are taken into D, which needs a penalty on every coordinate.
     Steps on losses with unbounded slopes are bounded as in `SGD`.
 
     Parameters
@@ -55,7 +55,8 @@ class SGDQN(Stochastic, name="sgd_qn"):
 
     eta0: float | None = None
 
-    needs = frozenset({Trait.ROWS, Trait.QUADRATIC})
+    needs = Stochastic.needs | {Trait.QUADRATIC}
+    refuses = frozenset({Trait.BOUNDS, Trait.FREE_COORDINATES})
 
     def begin(self, problem: Problem, visits: RowVisits, course: Course, rng: np.random.Generator) -> dict[str, float]:
         """Return t0 and eta0; the course gets the curvature."""

@@ -74,7 +74,7 @@ class Stochastic(Solver):
     average: bool = True
     max_cuts: int = 30
 
-    needs = frozenset({Trait.ROWS})
+    needs = frozenset({Trait.ROWS, Trait.PURE})
     refuses = frozenset({Trait.BOUNDS})
 
     @abstractmethod
