@@ -32,11 +32,11 @@ class Barrier:
         J and c.
     share : array that broadcasts against a
         Where in [0, J] theta begins, as a share of J; it is kept away from both ends.
-    mu : float
+    mu : float or array
         The products theta v and eta u at the start, for terms with an end.
     """
 
-    def __init__(self, a: Array, jump: Array, give: Array, share: Array, mu: float) -> None:
+    def __init__(self, a: Array, jump: Array, give: Array, share: Array, mu: Array | float) -> None:
         finite = np.broadcast_to(np.isfinite(jump), a.shape)
         self.finite, self.give = finite, np.broadcast_to(give, a.shape)
         share = np.clip(share, 0.05, 0.95)
@@ -57,7 +57,8 @@ class Barrier:
 
     def stiffness(self) -> Array:
         """Return d theta / d a along the central path: the terms' part of the Newton matrix."""
-        stiffness: Array = 1.0 / (self.u / self.eta + self.v / self.theta + self.give)
+        with np.errstate(over="ignore"):  # a term at its end has no stiffness left
+            stiffness: Array = 1.0 / (self.u / self.eta + self.v / self.theta + self.give)
         return stiffness
 
     def push(self, a: Array, target: Array | float, affine: Direction | None) -> tuple[Array, Array, Array]:
