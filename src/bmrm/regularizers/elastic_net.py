@@ -52,6 +52,8 @@ class ElasticNet(Separable, name="elastic_net"):
 
     def _traits(self) -> frozenset[Trait]:
         found = {Trait.ELASTIC}
+        if self.r in (0.0, 1.0):
+            found |= {Trait.PURE}
         if self.r < 1.0:
             found |= {Trait.STRONGLY_CONVEX}
         if self.r == 0.0:

@@ -127,11 +127,12 @@ def _brace(problem: Problem, bundle: Bundle, w: Array, j: int, side: float) -> N
     """Add a plane at w, moved along coordinate j until R rises that way about as steeply as it ever will."""
     steep = 1e-3 * float(np.abs(bundle.normals[:, j]).max())
     steepest, plane = 0.0, None
+    farthest = 1e6 * (1.0 + abs(bundle.value(w)))  # planes from farther up would only spoil the master's numbers
     for step in 4.0 ** np.arange(12):
         point = w.copy()
         point[j] += side * step
         value, a = problem.risk.evaluate(point)
-        if not np.isfinite(value) or side * a[j] <= 1.5 * steepest > 0.0:
+        if not value <= farthest or side * a[j] <= 1.5 * steepest > 0.0:
             break
         if side * a[j] > steepest:
             steepest, plane = side * a[j], (point, value, a)

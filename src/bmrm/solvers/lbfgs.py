@@ -120,7 +120,7 @@ class LBFGS(Solver, name="lbfgs"):
                 memory.clear()
                 moved = _descend(problem, point, upper, -gradient)
             if moved is None:
-                lower = _tightened(problem, master, bundle, upper, point)
+                lower = tightened(problem, master, bundle, upper, point)
                 yield Step(point.w, upper, lower, bundle)
                 return
             new_upper, new_gradient = _objective(problem, moved)
@@ -134,7 +134,7 @@ def _objective(problem: Problem, point: Point) -> tuple[float, Array]:
     return lam * regularizer.value(point.w) + point.value, gradient
 
 
-def _tightened(problem: Problem, master: Master, bundle: Bundle, upper: float, point: Point) -> float:
+def tightened(problem: Problem, master: Master, bundle: Bundle, upper: float, point: Point) -> float:
     """Return the bound with planes on both sides of the free coordinates, so near that their mixture touches."""
     for j in getattr(problem.regularizer, "free", ()):
         for side in (-1e-6, 1e-6):

@@ -15,6 +15,7 @@ from bmrm.problem import Problem
 from bmrm.risks.base import Array, Point
 from bmrm.solvers.base import Start, Step, bundle_for, solve_master
 from bmrm.solvers.direction import Descent, descent_direction, shortest_subgradient, step_nearby
+from bmrm.solvers.lbfgs import tightened
 from bmrm.solvers.metric import Metric
 
 _REFRESH = 20
@@ -98,6 +99,7 @@ def quasi_newton_steps(problem: Problem, start: Start, metric: Metric, rules: Ru
         risen = lower > state.lower
         state.lower = max(state.lower, lower)
         if not (_look_around(state, fallen, upper - state.lower) or risen):
+            state.lower = max(state.lower, tightened(problem, master, bundle, upper, point))
             yield Step(point.w, upper, state.lower, bundle)
             return
         yield Step(point.w, upper, state.lower, bundle, (state, point.remembered))
