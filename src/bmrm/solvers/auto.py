@@ -9,6 +9,7 @@ import numpy as np
 
 from bmrm.problem import Problem, missing
 from bmrm.risks.base import Array
+from bmrm.risks.linear import LinearRisk
 from bmrm.risks.scaled import powers_of_two
 from bmrm.solvers.base import Solver, Start, Step, bundle_for
 from bmrm.solvers.coordinate import Coordinate
@@ -23,6 +24,7 @@ from bmrm.solvers.units import steps_in_units
 _UNEVEN = 100.0  # columns whose sizes differ by more are brought to one size
 _PATIENCE = 20  # steps in which the gap must have fallen to half of what it was
 _FEW_COLUMNS = 1000
+_FEW_ROWS = 2000
 _SMALL_LAM = 1e-5
 
 
@@ -35,15 +37,16 @@ class Auto(Solver, name="auto"):
     ===============================  =====================================================================
     smooth rows, l2                  `newton`
     other rows, l2                   `dual_coordinate`, then `semismooth_newton`; the latter at once where
-                                     columns are few and lam is small or columns are of uneven size
+                                     columns are few, and rows too or lam is small or columns uneven
     smooth rows, l1 or elastic net   `coordinate`
     piecewise linear rows, l1        `interior_point`, for few columns
     smooth                           `lbfgs`
     ===============================  =====================================================================
 
     Behind all of them stands `ls_bmrm`, which makes progress on every convex problem: a solver that has not halved
-    the gap within 20 steps, or can go no further, leaves its point and its planes to the next one. The last two rows
-    run in other units (w = c v, c powers of two) where columns differ in size by more than a factor of 100; Newton
+    the gap within 20 steps, or can go no further, leaves its point to the next one, and L-BFGS its planes as well
+    (the planes of the others crowd around one point, which the master problem does not like). The last two rows run in
+    other units (w = c v, c powers of two) where columns differ in size by more than a factor of 100; Newton
     steps and coordinate steps do not mind the units.
 
     Examples
@@ -61,6 +64,8 @@ class Auto(Solver, name="auto"):
         solvers = _chosen(problem, uneven=c is not None)
         start = Start(start.w, bundle_for(problem, start, None), start.seed, memory)
         for k, solver in enumerate(solvers[stage:], stage):
+            if k > stage and not isinstance(solvers[k - 1], LBFGS):
+                start = replace(start, bundle=bundle_for(problem, Start(start.w), None))
             steps = solver.steps(problem, start)
             if c is not None and isinstance(solver, (LBFGS, LsBMRM)):
                 steps = steps_in_units(solver, problem, c, start)
@@ -106,7 +111,8 @@ def _chosen(problem: Problem, uneven: bool) -> list[Solver]:
     if fits(Newton):
         chosen.append(Newton())
     elif fits(SemismoothNewton):
-        if fits(DualCoordinate) and not (few and (uneven or problem.lam <= _SMALL_LAM)):
+        small = isinstance(problem.risk, LinearRisk) and problem.risk.design.n_rows <= _FEW_ROWS
+        if fits(DualCoordinate) and not (few and (small or uneven or problem.lam <= _SMALL_LAM)):
             chosen.append(DualCoordinate())
         chosen.append(SemismoothNewton())
     elif fits(Coordinate):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
@@ -18,6 +18,7 @@ from bmrm.risks.base import Array
 from bmrm.risks.curvature import RowCurvature
 from bmrm.risks.linear import LinearPoint, LinearRisk
 from bmrm.solvers.base import Solver, Start, Step, solve_master
+from bmrm.solvers.lbfgs import tightened
 from bmrm.solvers.newton_system import MOST_COLUMNS, NewtonSystem
 
 _REFRESH = 20
@@ -72,7 +73,7 @@ class Newton(Solver, name="newton"):
             yield run.step()
         while run.advance():
             yield run.step()
-        yield run.step()
+        yield run.last_step()
 
 
 class _Run:
@@ -116,6 +117,13 @@ class _Run:
         lower = solve_master(self.problem, self.master, bundle, self.best_upper, point.w).lower
         memory = (point.w, self.iteration, point.remembered)
         return Step(self.best, self.best_upper, lower, bundle, memory)
+
+    def last_step(self) -> Step:
+        """Return what is known with planes close to the point on both sides of each free coordinate."""
+        step = self.step()
+        if not self.free.size:
+            return step
+        return replace(step, lower=tightened(self.problem, self.master, self.bundle, self.best_upper, self.point))
 
     def _add_plane_beyond(self) -> None:
         """Add a plane as far behind the minimum of the free coordinates as the point is before it."""

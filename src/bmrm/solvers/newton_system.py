@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.linalg import lapack
 
 from bmrm.risks.base import Array
 from bmrm.risks.curvature import RowCurvature
+from bmrm.solvers.cholesky import factored
 
 MOST_COLUMNS = 2000  # a matrix is formed and factored up to here
 _RIDGE = 1e-13
@@ -49,18 +49,9 @@ class NewtonSystem:
         scaling = self._scaling()
         H *= scaling
         H *= scaling[:, None]
-        ridge, failed = _RIDGE, 1
-        while failed:
-            H[places, places] = 1.0 + ridge
-            factor, failed = lapack.dpotrf(H.T, lower=0, clean=0, overwrite_a=0)
-            ridge *= 100.0
-
-        def solve(g: Array, accuracy: float) -> Array:
-            d: Array = lapack.dpotrs(factor, scaling * g, lower=0)[0]
-            d *= scaling
-            return d
-
-        return solve
+        H[places, places] = 1.0
+        inverse = factored(H, _RIDGE)
+        return lambda g, accuracy: scaling * inverse(scaling * g)
 
     def _by_products(self, c: Array) -> Callable[[Array, float], Array]:
         rows = np.flatnonzero(c)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 import numpy as np
-from scipy.linalg import lapack
 
 from bmrm.risks.base import Array
 from bmrm.solvers.barrier import Barrier, Direction
+from bmrm.solvers.cholesky import factored
+
+Solve: TypeAlias = Callable[[Array], Array]
 
 MOST_COORDINATES = 500
 _STEPS = 60
@@ -57,12 +62,14 @@ class _Program:
         if mu <= 1e-15 * self.scale**2 and self._residual() <= 1e-12 * self.scale:
             return False
         stiff = barrier.stiffness()
-        factor = self._factor(stiff)
-        affine = self._direction(factor, stiff, 0.0, None)
+        M = self.H.copy()
+        M[self.signed, self.signed] += stiff
+        solve = factored(M, _RIDGE)
+        affine = self._direction(solve, stiff, 0.0, None)
         t = min(1.0, barrier.longest(affine[1]))
         after = float(np.sum(barrier.products_after(t, affine[1]))) / max(barrier.pairs, 1)
         target = min(1.0, max(0.0, after / mu)) ** 3 * mu if mu > 0.0 else 0.0
-        dz, both = self._direction(factor, stiff, target, affine[1])
+        dz, both = self._direction(solve, stiff, target, affine[1])
         t = min(1.0, _TOWARD_END * barrier.longest(both))
         if not (t > 1e-10 and np.isfinite(dz).all()):
             return False
@@ -85,19 +92,9 @@ class _Program:
         gradient[self.signed] += self.barrier.theta - self.u[self.signed]
         return gradient
 
-    def _factor(self, stiff: Array) -> Array:
-        ridge, failed = _RIDGE, 1
-        while failed:
-            M = self.H.copy()
-            M[np.diag_indices_from(M)] += ridge
-            M[self.signed, self.signed] += stiff
-            factor, failed = lapack.dpotrf(M, lower=1)
-            ridge *= 100.0
-        return np.asarray(factor)
-
-    def _direction(self, factor: Array, stiff: Array, mu: float, affine: Direction | None) -> tuple[Array, Direction]:
+    def _direction(self, solve: Solve, stiff: Array, mu: float, affine: Direction | None) -> tuple[Array, Direction]:
         pushed = self.barrier.push(self.z[self.signed], mu, affine)
         gradient = self._gradient()
         gradient[self.signed] += stiff * pushed[2]
-        dz = -lapack.dpotrs(factor, gradient, lower=1)[0]
+        dz = -solve(gradient)
         return dz, self.barrier.direction(dz[self.signed], pushed, stiff)
