@@ -21,7 +21,7 @@ CONFIGURATIONS: dict[str, list[dict[str, Any]]] = {
         {"loss": "logistic", **TIGHT},
         {"loss": "squared_hinge", "penalize_intercept": True, **TIGHT},
         {"loss": "hinge", "regularizer": "l1", **TIGHT},
-        {"loss": "logistic", "regularizer": "l1", "lam": 1e-2},
+        {"loss": "logistic", "regularizer": "l1", **TIGHT},
     ],
     "LinearRegressor": [
         {},
