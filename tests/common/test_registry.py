@@ -53,6 +53,18 @@ CATALOGUE = {
         "subgradient",
         "owlqn",
         "owlqn_star",
+        "proximal_bundle",
+        "sgd",
+        "pegasos",
+        "folos",
+        "sgd_qn",
+        "adaptive_online",
+        "proximal_online",
+        "dual_coordinate",
+        "interior_point",
+        "semismooth_newton",
+        "newton",
+        "coordinate",
     ],
 }
 REGISTRIES = {"losses": LOSSES, "regularizers": REGULARIZERS, "solvers": SOLVERS}
