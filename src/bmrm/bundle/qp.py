@@ -83,8 +83,7 @@ class _Program(Memory):
 
     def _add(self, bundle: Bundle, k: int) -> None:
         assert self.qp is not None
-        products = np.empty(k + 1)
-        _core.dense(bundle.normals[: k + 1]).dot(bundle.normals[k] * self.inverse, products, bundle.n_threads)
+        products = bundle.gram_row(k, self.inverse)
         slopes = without_noise(bundle, self.free)[k]
         self.slopes = np.vstack([self.slopes, slopes])
         self.qp.add(np.concatenate([np.zeros(2 * self.free.size), products]), np.concatenate([[1.0], slopes]))
@@ -191,9 +190,9 @@ def with_slacks(alpha: Array, slopes: Array) -> Array:
 
 def without_noise(bundle: Bundle, free: npt.NDArray[np.intp]) -> Array:
     """Return the planes' slopes in the free directions, 0 where only rounding is left; the bound counts that in."""
-    slopes = bundle.normals[:, free]
     if not free.size:
-        return slopes
+        return np.empty((len(bundle), 0))
+    slopes = bundle.normals[:, free]
     scale = np.abs(slopes).max(axis=0, initial=0.0)
     return np.where(np.abs(slopes) <= 1e-13 * scale, 0.0, slopes)
 
