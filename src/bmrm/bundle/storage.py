@@ -29,16 +29,16 @@ def cuts_within_budget(length: int, budget: int = BYTE_BUDGET) -> int:
 
 @dataclass(frozen=True)
 class Plane:
-    """A normal X'l + r. Where both are given without r, ``normal`` is X'l, known already.
+    """A normal a = X'l + r: by its slopes, by itself, or by both where a product has been paid for already.
 
     Attributes
     ----------
     slopes : array, optional
         l.
     rest : array, optional
-        r.
+        r, if it is not 0; only beside slopes.
     normal : array, optional
-        The sum, where it is known.
+        a.
     """
 
     slopes: Array | None = None
@@ -174,15 +174,12 @@ class Slopes:
     def append(self, plane: Plane) -> None:
         """Add a plane."""
         k = self._rows.n
-        self._newest = None if plane.normal is None else (k, plane.normal.copy())
-        if plane.slopes is not None:
-            self._rows.append(plane.slopes)
-            rest = plane.rest
-        else:
-            self._rows.append(0.0)
-            rest = plane.normal if plane.rest is None else plane.rest
+        normal = None if plane.normal is None else plane.normal.copy()
+        rest = normal if plane.slopes is None else plane.rest
+        self._rows.append(0.0 if plane.slopes is None else plane.slopes)
+        self._newest = None if normal is None else (k, normal)
         if rest is not None and rest.any():
-            self._rests[k] = rest.copy()
+            self._rests[k] = rest
 
     def keep(self, rows: npt.NDArray[np.intp]) -> None:
         """Keep these planes only."""

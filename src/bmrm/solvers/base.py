@@ -19,7 +19,7 @@ from bmrm.risks.space import RowSpace
 
 SOLVERS: Registry[Solver] = Registry("solver")
 
-_ENTRIES = 20.0  # of X for each number saved in a plane: from about 150 planes on, slopes are faster
+_ENTRIES = 30.0  # of X for each number saved in a plane: there slopes are faster from about 75 planes on
 
 
 @dataclass(frozen=True)
@@ -104,9 +104,9 @@ def bundle_for(problem: Problem, start: Start, max_cuts: int | None, by_slopes: 
     """
     risk, space = problem.risk, space_for(problem) if by_slopes else None
     if start.bundle is not None:
-        start.bundle.max_cuts = max_cuts or start.bundle.max_cuts
         if space is not None:
             start.bundle.keep_in(space)
+        start.bundle.max_cuts = max_cuts or start.bundle.max_cuts
         return start.bundle
     bundle = Bundle(risk.dim, risk.floor, max_cuts, n_threads=risk.n_threads, space=space)
     for w in risk.bracket():
