@@ -23,7 +23,8 @@ class BMRM(Solver, name="bmrm"):
             w      = argmin lam Omega(w) + largest plane so far    (S08 eq. 5 to 7)
             lower  = the value of that minimum                     (T07 Lemma 1)
 
-    One pass over the data for each iteration; O(1 / (lam eps)) iterations, O(log 1/eps) for smooth risks.
+    One pass over the data for each iteration, two where planes are kept by their slopes (data much wider than
+    long); O(1 / (lam eps)) iterations, O(log 1/eps) for smooth risks.
 
     Parameters
     ----------

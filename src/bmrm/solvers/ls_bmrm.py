@@ -30,7 +30,8 @@ class LsBMRM(Solver, name="ls_bmrm"):
             cut at w_c = (1 - mu) w_b + mu w_t
 
     One product X w and one product X' g for each iteration: w_b, w_t and w_c lie on one line, whose scores are
-    combined. Fewer iterations than `bmrm`, above all for small lam.
+    combined. Two more where planes are kept by their slopes, for data much wider than long. Fewer iterations than
+    `bmrm`, above all for small lam.
 
     Parameters
     ----------
