@@ -67,7 +67,7 @@ def fit(folder):
 
 
 def main():
-    from bmrm.bundle.planes import cuts_within_budget
+    from bmrm.bundle.storage import cuts_within_budget
 
     print("| data | GB | peak GB | bound GB | peak / data | met |\n|---|--:|--:|--:|--:|---|")
     for kind in ROWS:

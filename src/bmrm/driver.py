@@ -19,6 +19,7 @@ from bmrm.regularizers.base import Separable
 from bmrm.risks.base import Array
 from bmrm.solvers import SOLVERS, Solver, Start, Step
 from bmrm.solvers import get as get_solver
+from bmrm.solvers.base import takes_slopes
 
 _PATIENCE = 200  # steps without progress of either bound
 _BOTTOM = -1e30  # an objective below falls without bound, as far as floating point can tell
@@ -366,6 +367,8 @@ def _start_for(problem: Problem, solver: Solver, start: Result | npt.ArrayLike |
     state, bundle, memory = start.state, None, None
     if state.problem is not None and state.problem.risk is problem.risk and state.bundle is not None:
         bundle = state.bundle.copy()
+        if not takes_slopes(problem):
+            bundle.keep_in(None)
     if _same_problem(state.problem, problem) and state.solver == solver:
         memory = copy.deepcopy(state.memory)
     return Start(_clipped(problem, _as_point(problem, start.w)), bundle, seed, memory)

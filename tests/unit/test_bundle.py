@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bmrm.bundle import Bundle, master_for
-from bmrm.bundle.planes import cuts_within_budget
+from bmrm.bundle.storage import cuts_within_budget
 from bmrm.regularizers import L2
 
 
@@ -90,7 +90,7 @@ def test_the_number_of_planes_is_bounded(max_cuts, idle, rng):
         multipliers[-1] += 0.1
         bundle.record(multipliers / multipliers.sum())
         assert_below_risk(bundle, rng)
-    assert bundle._normals.shape[0] <= 2 * max_cuts + 4
+    assert bundle.normals.base.shape[0] <= 2 * max_cuts + 4
 
 
 def test_aggregation_keeps_the_bound_that_was_proved(rng):

@@ -9,16 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from bmrm import _core
+from bmrm.bundle.storage import Normals, Plane, Slopes
+from bmrm.risks.base import Point
+from bmrm.risks.space import RowSpace
 
 Array: TypeAlias = npt.NDArray[np.float64]
 
-BYTE_BUDGET = 1 << 30
 _LARGEST = 1e30
-
-
-def cuts_within_budget(dim: int, budget: int = BYTE_BUDGET) -> int:
-    """Return how many dense planes of that length fit the budget: at least 20, at most 2000."""
-    return int(np.clip(budget // (8 * max(dim, 1)), 20, 2000))
 
 
 class Bundle:
@@ -38,6 +35,8 @@ class Bundle:
         are dropped, and if all are needed, the weakest are replaced by their combination.
     max_idle : int
         Planes with multiplier 0 for so many masters in a row are dropped.
+    space : RowSpace, optional
+        Where to keep planes by their slopes; by default they are kept by their normals.
 
     Examples
     --------
@@ -50,14 +49,22 @@ class Bundle:
     """
 
     def __init__(
-        self, dim: int, floor: float = 0.0, max_cuts: int | None = None, max_idle: int = 20, n_threads: int = 1
+        self,
+        dim: int,
+        floor: float = 0.0,
+        max_cuts: int | None = None,
+        max_idle: int = 20,
+        n_threads: int = 1,
+        space: RowSpace | None = None,
     ) -> None:
         if max_cuts is not None and max_cuts < 3:
             raise ValueError(f"max_cuts must be at least 3, got {max_cuts}")
         self.dim, self.floor, self.n_threads = dim, floor, n_threads
-        self.max_cuts = cuts_within_budget(dim) if max_cuts is None else max_cuts
+        self._planes: Normals | Slopes = (
+            Normals(np.empty((0, dim)), n_threads) if space is None else Slopes(space, n_threads)
+        )
+        self.max_cuts = self._planes.default_cuts if max_cuts is None else max_cuts
         self.max_idle = max_idle
-        self._normals: Array = np.empty((4, dim))
         self.offsets: Array = np.empty(0)
         self.ids: npt.NDArray[np.int64] = np.empty(0, np.int64)
         self.idle: npt.NDArray[np.int64] = np.empty(0, np.int64)
@@ -69,7 +76,7 @@ class Bundle:
         self._parked: tuple[Array | float, Any] | None = None  # the memory for other units, and those units
         self._next_id = 0
         if np.isfinite(floor):
-            self._append(np.zeros(dim), floor, 1.0)
+            self._append(Plane(normal=np.zeros(dim)), floor, 1.0)
 
     def __len__(self) -> int:
         return self.offsets.size
@@ -79,8 +86,39 @@ class Bundle:
 
     @property
     def normals(self) -> Array:
-        """The planes' normals, one for each row."""
-        return self._normals[: len(self)]
+        """The planes' normals, one for each row; planes kept by their slopes cost a product each."""
+        return self._planes.normals
+
+    @property
+    def space(self) -> RowSpace | None:
+        """Where planes are kept by their slopes; None if they are kept by their normals."""
+        return self._planes.space
+
+    def normal(self, k: int) -> Array:
+        """Return the normal of plane k, -1 for the newest."""
+        return self._planes.normal(k)
+
+    def gram_row(self, k: int, inverse: Array) -> Array:
+        """Return <a_i, S^-1 a_k> for the planes up to k, from the diagonal of S^-1."""
+        return self._planes.dot(self._planes.normal(k) * inverse, k + 1)
+
+    def add_point(self, point: Point) -> None:
+        """Add the plane that touches R at the point.
+
+        By slopes l at scores f = X w + o it is the plane of normal X'l and offset value - <l, f - o>, which
+        does not ask whether w has lost digits that the scores still have. Charged are the rounding of that
+        offset, and that of the products X'l to come, as far as |X'l| |w| tells.
+        """
+        factors = None if self.space is None else point.factors
+        if factors is None:
+            self.add(point.w, point.value, point.subgradient)
+            return
+        (slopes, products), value, a = factors, point.value, point.subgradient
+        if not np.isfinite(value):
+            return
+        size = abs(value) + _core.inner(np.abs(slopes), np.abs(products)) + _core.inner(np.abs(a), np.abs(point.w))
+        b = value - _core.inner(slopes, products) - 4.0 * np.finfo(np.float64).eps * size
+        self._add(Plane(slopes, normal=a), b)
 
     def add(self, w: Array, value: float, a: Array) -> None:
         """Add the plane that touches R at w: normal a, offset b = value - <a, w>, less the rounding in it."""
@@ -91,8 +129,7 @@ class Bundle:
 
     def add_plane(self, a: Array, b: float) -> None:
         """Add a plane given by normal and offset; one with numbers whose products overflow is left out."""
-        if abs(b) <= _LARGEST and float(np.max(np.abs(a), initial=0.0)) <= _LARGEST:
-            self._append(a, b, 0.0 if len(self) else 1.0)
+        self._add(Plane(normal=a), b)
 
     def copy(self) -> Bundle:
         """Return a bundle with the same planes of R itself, that can be changed by itself."""
@@ -101,8 +138,8 @@ class Bundle:
     def rescaled(self, c: Array | float) -> Bundle:
         """Return the planes in v, where w = c v."""
         other = Bundle(self.dim, -np.inf, self.max_cuts, self.max_idle, self.n_threads)
+        other._planes = self._planes.rescaled(c)
         other.floor, other.removals, other._next_id = self.floor, self.removals, self._next_id
-        other._normals = self.normals * c if len(self) else np.empty((4, self.dim))
         other.units = self.units * c
         for name in ("offsets", "ids", "idle", "multipliers"):
             setattr(other, name, getattr(self, name).copy())
@@ -114,18 +151,36 @@ class Bundle:
             other._parked = copy.deepcopy(parked)
         return other
 
+    def keep_in(self, space: RowSpace | None) -> None:
+        """Keep planes by their slopes in that space from now on, or by their normals if it is None.
+
+        Planes without known slopes stay normals. The other way costs a product for each plane, and those that do
+        not fit the budget as normals are dropped or aggregated first.
+        """
+        if (space is None) == (self.space is None):
+            return
+        standard = self.max_cuts == self._planes.default_cuts
+        if space is None:
+            if standard:
+                self.max_cuts = Normals(np.empty((0, self.dim)), 1).default_cuts
+            if len(self) >= self.max_cuts:
+                self._shrink()
+            self._planes = Normals(self.normals, self.n_threads)
+        else:
+            planes = Slopes(space, self.n_threads)
+            for a in self.normals:
+                planes.append(Plane(normal=a))
+            self._planes = planes
+            if standard:
+                self.max_cuts = planes.default_cuts
+
     def products(self, v: Array) -> Array:
         """Return <a_i, v> for every plane."""
-        out = np.empty(len(self))
-        if len(self):
-            _core.dense(self.normals).dot(v, out, self.n_threads)
-        return out
+        return self._planes.dot(v)
 
     def combine(self, multipliers: Array) -> Array:
         """Return sum_i multipliers_i a_i."""
-        out = np.empty(self.dim)
-        _core.dense(self.normals).tdot(multipliers, out, self.n_threads)
-        return out
+        return self._planes.tdot(multipliers)
 
     def value(self, w: Array) -> float:
         """Return the largest plane at w: a lower bound of R(w)."""
@@ -141,40 +196,39 @@ class Bundle:
         # Moving the planes together costs a reading of all of them: worth it only for many at a time.
         if 4 * int((~keep).sum()) > len(self):
             self._keep(np.flatnonzero(keep))
-        if len(self) >= self.max_cuts:
+        if len(self) >= self.max_cuts or self._planes.full:
             self._shrink()
 
     def _shrink(self) -> None:
         """Make room for at least one plane: drop the longest idle third, or aggregate if all are in use."""
         first = 1 if np.isfinite(self.floor) else 0
-        target = max(first, min(2 * self.max_cuts // 3, self.max_cuts - 2))
+        most = min(self.max_cuts, len(self))
+        target = max(first, min(2 * most // 3, most - 2))
         order = first + np.lexsort((-self.multipliers[first:], self.idle[first:]))
         dropped = order[target - first :]
         keep = np.sort(np.concatenate([np.arange(first), order[: target - first]]))
         if self.multipliers[dropped].any():
-            a, b = self.combine(self.multipliers), float(self.multipliers @ self.offsets)
+            plane, b = self._planes.mixed(self.multipliers), float(self.multipliers @ self.offsets)
             self._keep(keep)
             self.multipliers = np.zeros(len(self))
-            self._append(a, b, 1.0)
+            self._append(plane, b, 1.0)
         else:
             self._keep(keep)
 
     def _keep(self, rows: npt.NDArray[np.intp]) -> None:
         self.removals += 1
         self.braced.clear()
-        for to, row in enumerate(rows):
-            if to != row:
-                self._normals[to] = self._normals[row]
+        self._planes.keep(rows)
         self.offsets, self.ids, self.idle = self.offsets[rows], self.ids[rows], self.idle[rows]
         self.multipliers = self.multipliers[rows]
 
-    def _append(self, a: Array, b: float, multiplier: float) -> None:
-        k = len(self)
-        if k == self._normals.shape[0]:
-            grown = np.empty((2 * k, self.dim))
-            grown[:k] = self._normals
-            self._normals = grown
-        self._normals[k] = a
+    def _add(self, plane: Plane, b: float) -> None:
+        known = [part for part in (plane.slopes, plane.normal) if part is not None]
+        if abs(b) <= _LARGEST and all(float(np.max(np.abs(part), initial=0.0)) <= _LARGEST for part in known):
+            self._append(plane, b, 0.0 if len(self) else 1.0)
+
+    def _append(self, plane: Plane, b: float, multiplier: float) -> None:
+        self._planes.append(plane)
         self.offsets = np.append(self.offsets, b)
         self.ids = np.append(self.ids, self._next_id)
         self.idle = np.append(self.idle, 0)

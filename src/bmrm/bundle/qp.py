@@ -36,6 +36,7 @@ class _Program(Memory):
         self.reach = np.full(self.free.size, 10.0)  # half-widths of the intervals for the free coordinates
         self.box = FreeBox(regularizer)
         self.ids: npt.NDArray[np.int64] = np.empty(0, np.int64)
+        self.gram: list[Array] = []  # row k holds the products with planes 0 to k
         self.norms: Array = np.empty(0)
         self.slopes: Array = np.empty((0, self.free.size))  # in the free directions, as the program has them
         self.qp: _core.ActiveSetQp | None = None
@@ -69,22 +70,30 @@ class _Program(Memory):
                 return False
             self.qp.remove(slacks + gone)
             self.ids, self.norms, self.slopes = self.ids[kept], self.norms[kept], self.slopes[kept]
+            self.gram = self._rows_of(kept)
         return True
+
+    def _rows_of(self, kept: npt.NDArray[np.bool_]) -> list[Array]:
+        """Return the Gram rows of these planes with each other."""
+        return [self.gram[k][kept[: k + 1]] for k in np.flatnonzero(kept)]
 
     def _restart(self, bundle: Bundle) -> None:
         """Build the program anew and start it from the bundle's own multipliers."""
+        kept = np.isin(self.ids, bundle.ids)
+        same = np.array_equal(self.ids[kept], bundle.ids[: int(kept.sum())])
+        known = self._rows_of(kept) if same else []
         self.qp = program_with_slacks(self.free.size)
-        self.ids, self.norms = np.empty(0, np.int64), np.empty(0)
+        self.ids, self.norms, self.gram = np.empty(0, np.int64), np.empty(0), []
         self.slopes = np.empty((0, self.free.size))
         for k in range(len(bundle)):
-            self._add(bundle, k)
+            self._add(bundle, k, known[k] if k < len(known) else None)
         alpha = on_simplex(bundle.multipliers)
         self.qp.set_start(with_slacks(alpha, alpha @ self.slopes))
 
-    def _add(self, bundle: Bundle, k: int) -> None:
+    def _add(self, bundle: Bundle, k: int, products: Array | None = None) -> None:
         assert self.qp is not None
-        products = np.empty(k + 1)
-        _core.dense(bundle.normals[: k + 1]).dot(bundle.normals[k] * self.inverse, products, bundle.n_threads)
+        products = bundle.gram_row(k, self.inverse) if products is None else products
+        self.gram.append(products)
         slopes = without_noise(bundle, self.free)[k]
         self.slopes = np.vstack([self.slopes, slopes])
         self.qp.add(np.concatenate([np.zeros(2 * self.free.size), products]), np.concatenate([[1.0], slopes]))
@@ -191,9 +200,9 @@ def with_slacks(alpha: Array, slopes: Array) -> Array:
 
 def without_noise(bundle: Bundle, free: npt.NDArray[np.intp]) -> Array:
     """Return the planes' slopes in the free directions, 0 where only rounding is left; the bound counts that in."""
-    slopes = bundle.normals[:, free]
     if not free.size:
-        return slopes
+        return np.empty((len(bundle), 0))
+    slopes = bundle.normals[:, free]
     scale = np.abs(slopes).max(axis=0, initial=0.0)
     return np.where(np.abs(slopes) <= 1e-13 * scale, 0.0, slopes)
 

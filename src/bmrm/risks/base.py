@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from bmrm._traits import Trait
+
+if TYPE_CHECKING:
+    from bmrm.risks.space import RowSpace
 
 Array: TypeAlias = npt.NDArray[np.float64]
 
@@ -49,6 +52,14 @@ class Risk(ABC):
         """Return w together with what was computed there, or with what a point at the same w has remembered."""
         return Point(self, w)
 
+    def touch(self, w: Array) -> Point:
+        """Return w with value and subgradient, both of which will be asked for."""
+        return self.at(w)
+
+    def space(self) -> RowSpace | None:
+        """Return the space of the rows, where subgradients are X' times slopes; None if there is none."""
+        return None
+
     def sizes(self) -> Array | None:
         """Return how large the data are in each coordinate of w, None if that is not known."""
         return None
@@ -87,6 +98,11 @@ class Point:
     @property
     def remembered(self) -> Any:
         """What `Risk.at` needs to make the same point again, to the last digit and without a product."""
+        return None
+
+    @property
+    def factors(self) -> tuple[Array, Array] | None:
+        """The slopes l and X w, where the risk has a space: R(v) >= R(w) + <l, X v - X w>."""
         return None
 
 

@@ -14,6 +14,7 @@ from bmrm.data.matrix import Design
 from bmrm.losses import Loss
 from bmrm.losses import get as get_loss
 from bmrm.risks.base import Array, Line, Point, Risk
+from bmrm.risks.space import RowSpace
 
 
 class LinearRisk(Risk):
@@ -89,10 +90,14 @@ class LinearRisk(Risk):
 
     def evaluate(self, w: Array) -> tuple[float, Array]:
         """Return the value and one subgradient: two products, fused into one reading where that is faster."""
+        point = self.touch(w)
+        return point.value, point.subgradient
+
+    def touch(self, w: Array) -> LinearPoint:
+        """Return w with its scores, slopes and subgradient, by one reading of the data where that is faster."""
         w = self._checked(w)
         if self.kernel is None:
-            point = LinearPoint(self, w, self.scores(w))
-            return point.value, point.subgradient
+            return LinearPoint(self, w, self.scores(w))
         self.products += 2
         design = self.design
         columns, constant = design.split(w)
@@ -101,7 +106,13 @@ class LinearRisk(Risk):
             self.kernel, columns, constant, self.offset, self.targets, self.weight, self.scale,
             scores, slopes, g, design.n_threads,
         )  # fmt: skip
-        return value + self._tilted(w), design.join(g, total + self.loss.tilt)
+        point = LinearPoint(self, w, scores)
+        point._loss, point._subgradient = (value, slopes, total), design.join(g, total + self.loss.tilt)
+        return point
+
+    def space(self) -> RowSpace | None:
+        """Return the space of the rows; none where a subgradient has a part that comes from no row."""
+        return None if self.loss.tilt else RowSpace(self)
 
     def at(self, w: Array, remembered: Array | None = None) -> LinearPoint:
         """Return w with its scores: one product, none if the scores are remembered."""
@@ -194,6 +205,11 @@ class LinearPoint(Point):
     def remembered(self) -> Array:
         """The scores."""
         return self.scores
+
+    @property
+    def factors(self) -> tuple[Array, Array]:
+        """The slopes, and the scores without the offset."""
+        return self.slopes, self.scores if self.risk.offset is None else self.scores - self.risk.offset
 
     def extreme(self, d: Array) -> Array:
         """Return the subgradient that is largest in direction d: two products."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from bmrm._traits import Trait
 from bmrm.risks.base import Array, Line, Point, Risk
+from bmrm.risks.space import RowSpace
 
 
 def powers_of_two(sizes: Array) -> Array:
@@ -73,6 +74,15 @@ class ScaledRisk(Risk):
         """Return v with what the risk itself keeps at c v."""
         return ScaledPoint(self, w, self.risk.at(self.c * w, remembered))
 
+    def touch(self, w: Array) -> ScaledPoint:
+        """Return v with what the risk itself finds at c v."""
+        return ScaledPoint(self, w, self.risk.touch(self.c * w))
+
+    def space(self) -> RowSpace | None:
+        """Return the risk's own space, for planes in the new units."""
+        space = self.risk.space()
+        return None if space is None else space.rescaled(self.c)
+
     def bracket(self) -> list[Array]:
         """Return the risk's own points in the new units."""
         return [w / self.c for w in self.risk.bracket()]
@@ -105,6 +115,11 @@ class ScaledPoint(Point):
     def remembered(self) -> Any:
         """What the risk inside needs to make the same point again."""
         return self.inner.remembered
+
+    @property
+    def factors(self) -> tuple[Array, Array] | None:
+        """Those of the point inside: neither depends on the units."""
+        return self.inner.factors
 
 
 class ScaledLine(Line):

@@ -14,9 +14,12 @@ from bmrm._traits import Trait
 from bmrm.bundle.master import Master, MasterSolution
 from bmrm.bundle.planes import Bundle
 from bmrm.problem import Problem
-from bmrm.risks.base import Array
+from bmrm.risks.base import Array, Point
+from bmrm.risks.space import RowSpace
 
 SOLVERS: Registry[Solver] = Registry("solver")
+
+_ENTRIES = 30.0  # of X for each number saved in a plane: there slopes are faster from about 75 planes on
 
 
 @dataclass(frozen=True)
@@ -94,17 +97,36 @@ class Solver(ABC):
         """Yield steps for ever, or until no further progress is possible."""
 
 
-def bundle_for(problem: Problem, start: Start, max_cuts: int | None) -> Bundle:
-    """Return the start's planes, or a new bundle with the planes that a risk without a floor needs."""
-    risk = problem.risk
+def bundle_for(problem: Problem, start: Start, max_cuts: int | None, by_slopes: bool = False) -> Bundle:
+    """Return the start's planes, or a new bundle with the planes that a risk without a floor needs.
+
+    A solver that adds its planes as points may ask to have them kept by their slopes, where that is the better form.
+    """
+    risk, space = problem.risk, space_for(problem) if by_slopes else None
     if start.bundle is not None:
+        if space is not None:
+            start.bundle.keep_in(space)
         start.bundle.max_cuts = max_cuts or start.bundle.max_cuts
         return start.bundle
-    bundle = Bundle(risk.dim, risk.floor, max_cuts, n_threads=risk.n_threads)
+    bundle = Bundle(risk.dim, risk.floor, max_cuts, n_threads=risk.n_threads, space=space)
     for w in risk.bracket():
-        value, a = risk.evaluate(w)
-        bundle.add(w, value, a)
+        bundle.add_point(risk.touch(w))
     return bundle
+
+
+def space_for(problem: Problem) -> RowSpace | None:
+    """Return the space of the rows where planes are better kept by their slopes, None where by their normals.
+
+    A plane by its slopes saves dim - size numbers in a Gram row and as many in a combination, which cost one more
+    product each. Masters other than that of a quadratic regularizer need the normals.
+    """
+    space = problem.risk.space() if takes_slopes(problem) else None
+    return space if space is not None and space.entries <= _ENTRIES * (problem.risk.dim - space.size) else None
+
+
+def takes_slopes(problem: Problem) -> bool:
+    """Whether the problem's master takes planes that are kept by their slopes."""
+    return Trait.QUADRATIC in problem.traits and not problem.traits & {Trait.FREE_COORDINATES, Trait.BOUNDS}
 
 
 def solve_master(problem: Problem, master: Master, bundle: Bundle, upper: float, w: Array) -> MasterSolution:
@@ -142,15 +164,15 @@ def _brace(problem: Problem, bundle: Bundle, w: Array, j: int, side: float) -> N
         bundle.add(*plane)
 
 
-def evaluate_near(problem: Problem, w: Array, safe: Array, limit: float) -> tuple[Array, float, Array]:
-    """Evaluate the risk at w, or, where it overflows, on the way back to a point where it does not.
+def touch_near(problem: Problem, w: Array, safe: Array, limit: float) -> Point:
+    """Return the point w with value and subgradient, or one on the way to safe where R overflows there.
 
     Planes far outside the region of interest would only spoil the numbers of the master problem.
     """
-    value, a = problem.risk.evaluate(w)
+    point = problem.risk.touch(w)
     for _ in range(60):
-        if np.isfinite(value) and value <= limit:
+        if np.isfinite(point.value) and point.value <= limit:
             break
         w = 0.5 * (w + safe)
-        value, a = problem.risk.evaluate(w)
-    return w, value, a
+        point = problem.risk.touch(w)
+    return point

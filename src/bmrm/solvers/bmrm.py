@@ -9,7 +9,7 @@ import numpy as np
 
 from bmrm.bundle.master import master_for
 from bmrm.problem import Problem
-from bmrm.solvers.base import Solver, Start, Step, bundle_for, evaluate_near, solve_master
+from bmrm.solvers.base import Solver, Start, Step, bundle_for, solve_master, touch_near
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,8 @@ class BMRM(Solver, name="bmrm"):
             w      = argmin lam Omega(w) + largest plane so far    (S08 eq. 5 to 7)
             lower  = the value of that minimum                     (T07 Lemma 1)
 
-    One pass over the data for each iteration; O(1 / (lam eps)) iterations, O(log 1/eps) for smooth risks.
+    One pass over the data for each iteration, two where planes are kept by their slopes (data much wider than
+    long); O(1 / (lam eps)) iterations, O(log 1/eps) for smooth risks.
 
     Parameters
     ----------
@@ -47,15 +48,15 @@ class BMRM(Solver, name="bmrm"):
     def steps(self, problem: Problem, start: Start) -> Iterator[Step]:
         """Yield one step for each plane."""
         regularizer, lam = problem.regularizer, problem.lam
-        bundle, master = bundle_for(problem, start, self.max_cuts), master_for(regularizer)
+        bundle, master = bundle_for(problem, start, self.max_cuts, by_slopes=True), master_for(regularizer)
         w, best, upper, limit = start.memory or (start.w, start.w, np.inf, np.inf)
         while True:
-            w, value, a = evaluate_near(problem, w, best, limit)
-            objective = lam * regularizer.value(w) + value
+            point = touch_near(problem, w, best, limit)
+            objective = lam * regularizer.value(point.w) + point.value
             if objective < upper:
-                best, upper = w, objective
+                best, upper = point.w, objective
                 limit = 1e6 * (1.0 + abs(upper)) if np.isinf(limit) else limit
-            bundle.add(w, value, a)
+            bundle.add_point(point)
             solution = solve_master(problem, master, bundle, upper, best)
             w = solution.w
             yield Step(best, upper, solution.lower, bundle, (w, best, upper, limit))

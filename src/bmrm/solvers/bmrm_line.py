@@ -11,7 +11,7 @@ from bmrm._traits import Trait
 from bmrm.bundle.planes import Bundle
 from bmrm.problem import Problem
 from bmrm.regularizers.base import Separable
-from bmrm.solvers.base import Solver, Start, Step, evaluate_near
+from bmrm.solvers.base import Solver, Start, Step, touch_near
 
 
 @dataclass(frozen=True)
@@ -54,12 +54,13 @@ class BMRMLine(Solver, name="bmrm_line"):
             upper = problem.objective(best)
         w = -combined / (lam * s)
         while True:
-            point, value, a = evaluate_near(problem, w, best, limit)
-            objective = lam * regularizer.value(point) + value
+            point = touch_near(problem, w, best, limit)
+            value, a = point.value, point.subgradient
+            objective = lam * regularizer.value(point.w) + value
             if objective < upper:
-                best, upper = point, objective
+                best, upper = point.w, objective
                 limit = 1e6 * (1.0 + abs(upper)) if np.isinf(limit) else limit
-            b = value - float(a @ point)
+            b = value - float(a @ point.w)
             lower = r - lam * regularizer.value(w)
             slope = float(a @ w) + b - r + 2.0 * lam * regularizer.value(w)  # of the dual, = gamma
             direction = lam * s * w + a

@@ -30,7 +30,8 @@ class LsBMRM(Solver, name="ls_bmrm"):
             cut at w_c = (1 - mu) w_b + mu w_t
 
     One product X w and one product X' g for each iteration: w_b, w_t and w_c lie on one line, whose scores are
-    combined. Fewer iterations than `bmrm`, above all for small lam.
+    combined. Two more where planes are kept by their slopes, for data much wider than long. Fewer iterations than
+    `bmrm`, above all for small lam.
 
     Parameters
     ----------
@@ -57,12 +58,12 @@ class LsBMRM(Solver, name="ls_bmrm"):
     def steps(self, problem: Problem, start: Start) -> Iterator[Step]:
         """Yield one step for each plane."""
         regularizer, lam = problem.regularizer, problem.lam
-        bundle, master = bundle_for(problem, start, self.max_cuts), master_for(regularizer)
+        bundle, master = bundle_for(problem, start, self.max_cuts, by_slopes=True), master_for(regularizer)
         target, t, iteration, scores = start.memory or (None, 1.0, 0, None)
         best = problem.risk.at(start.w, scores)
         upper = lam * regularizer.value(best.w) + best.value
         if target is None:
-            bundle.add(best.w, best.value, best.subgradient)
+            bundle.add_point(best)
         while True:
             if target is None:
                 solution = solve_master(problem, master, bundle, upper, best.w)
@@ -100,7 +101,7 @@ def advance(
         cut = line.at(t + beyond)
     if t == 0.0 and not _cuts_off(cut, target, bundle):
         cut = line.at(1.0)
-    bundle.add(cut.w, cut.value, cut.subgradient)
+    bundle.add_point(cut)
     return best, upper, t
 
 

@@ -110,14 +110,15 @@ class ProximalBundle(Solver, name="proximal_bundle"):
 
     def steps(self, problem: Problem, start: Start) -> Iterator[Step]:
         """Yield one step for each plane."""
-        bundle, regularizer, lam = bundle_for(problem, start, self.max_cuts), problem.regularizer, problem.lam
+        regularizer, lam = problem.regularizer, problem.lam
+        bundle = bundle_for(problem, start, self.max_cuts, by_slopes=True)
         assert isinstance(regularizer, L2)
         master = L2Master(regularizer)
         w, t, iteration, scores, balance = start.memory or (None, 1.0, 0, None, Balance.first(lam, start.w))
         best = problem.risk.at(start.w, scores)
         upper = lam * regularizer.value(best.w) + best.value
         if w is None:
-            bundle.add(best.w, best.value, best.subgradient)
+            bundle.add_point(best)
             w = touched = best.w
         else:
             touched = None
@@ -147,7 +148,7 @@ def _touch(problem: Problem, bundle: Bundle, best: Point, upper: float, w: Array
     while not (np.isfinite(point.value) and point.value <= 1e6 * (1.0 + abs(upper))):
         t *= 0.5
         point = line.at(t)
-    bundle.add(point.w, point.value, point.subgradient)
+    bundle.add_point(point)
     objective = problem.lam * problem.regularizer.value(point.w) + point.value
     return (point, objective, point.w) if objective < upper else (best, upper, point.w)
 
@@ -158,4 +159,4 @@ def _norm(regularizer: L2, w: Array) -> float:
 
 def _dual_norm(regularizer: L2, bundle: Bundle) -> float:
     """Return the norm of the newest plane."""
-    return regularizer.reach(bundle.normals[-1], 0.5)
+    return regularizer.reach(bundle.normal(-1), 0.5)

@@ -16,7 +16,7 @@ from bmrm.problem import Problem
 from bmrm.risks.base import Array
 from bmrm.risks.linear import LinearRisk
 from bmrm.risks.rows import Course, Order, RowVisits
-from bmrm.solvers.base import Solver, Start, Step, bundle_for, evaluate_near, solve_master
+from bmrm.solvers.base import Solver, Start, Step, bundle_for, solve_master, touch_near
 
 
 @dataclass
@@ -109,7 +109,7 @@ class Stochastic(Solver):
                 bundle.add(point.w, point.value, point.subgradient)
             elif progress.target is not None:
                 limit = 1e6 * (1.0 + abs(progress.upper))
-                bundle.add(*evaluate_near(problem, progress.target, progress.best, limit))
+                bundle.add_point(touch_near(problem, progress.target, progress.best, limit))
             if Trait.FREE_COORDINATES in problem.traits:  # far from balance, the bound depends on where a master was
                 master = master_for(problem.regularizer)
             solution = solve_master(problem, master, bundle, progress.upper, progress.best)
