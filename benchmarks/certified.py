@@ -59,7 +59,7 @@ def main(names):
     names = names or QUASI_NEWTON + [name for name, cls in bmrm.solvers.SOLVERS.items() if issubclass(cls, Stochastic)]
     print(f"relative accuracy {TOL:g}, one thread; load {os.getloadavg()[0]:.2f}\n")
     print(
-        "| data | loss | regularizer | lam | solver | true s | certified s | true passes | certified passes | ratio | at most 3 |"
+        "| data | loss | Omega | lam | solver | true s | certified s | true passes | certified passes | ratio | <= 3 |"
     )
     print("|---|---|---|--:|---|--:|--:|--:|--:|--:|---|")
     for name, X, y in data_sets():

@@ -30,6 +30,12 @@ def make(shelf):
         "the test error. The w judged is the one with the best objective so far: w = 0, for small lam, during the",
         "first passes of Pegasos.",
     )
+    page.text(
+        "How far above the best error the target lies (0.7 % on covertype, 4 % on news) and the grid of lam are the",
+        "third choice, made after looking at results. With 1 % on both sets the turning point was absent on covertype",
+        "and undecided on news; with 1 % and 3 % it was absent on both. So no verdict on the turning point is given,",
+        "and that on Pegasos holds for these targets only.",
+    )
     figure, axes = panels(len(sets), rows=2)
     rows = []
     for column, data in enumerate(sets):
@@ -122,5 +128,5 @@ def claim(page, name, sizes, visited, bundle):
         "the target was not reached"
         if lowest is None
         else f"fastest with {sizes[lowest]:,} rows ({number(bundle[lowest])} s); with all {number(bundle[-1])} s",
-        None if lowest is None else lowest < len(sizes) - 1,
+        None,  # the targets were chosen with this claim in view
     )
