@@ -42,3 +42,21 @@ def write_compatibility(path):
 
 
 write_compatibility(Path(__file__).parent / "compatibility.md")
+
+
+def escape_bars(app, what, name, obj, options, lines):
+    """Absolute values and norms are written |a| in docstrings: outside of code these are no substitutions."""
+    code = None  # indentation of the paragraph that announced a literal block
+    for k, line in enumerate(lines):
+        indent = len(line) - len(line.lstrip())
+        if code is not None and line.strip() and indent <= code:
+            code = None
+        if code is None and "`" not in line and not line.lstrip().startswith((">>>", "...")):
+            lines[k] = line.replace("|", "\\|")
+        if line.rstrip().endswith("::"):
+            code = indent
+
+
+def setup(app):
+    """Connect the hook; after numpydoc, which comes with priority 500."""
+    app.connect("autodoc-process-docstring", escape_bars, priority=900)
