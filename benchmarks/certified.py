@@ -2,7 +2,8 @@
 
     python benchmarks/certified.py [solver ...]
 
-The optimum is known from `auto` run to 1e-9. Names of any solvers may be given; the quasi-Newton and the stochastic
+Both times are read from one run, so the time to the true accuracy contains the bounds computed on the way. The
+optimum is known from `auto` run to 1e-9. Names of any solvers may be given; the quasi-Newton and the stochastic
 ones are listed by default. Real data is used where it is present, in the folder that BMRM_DATA names (or
 ../shared/data).
 """

@@ -66,27 +66,29 @@ class OWLQN(Solver, name="owlqn"):
     def steps(self, problem: Problem, start: Start) -> Iterator[Step]:
         """Yield one step for each search; end when a pseudo-gradient step makes no progress."""
         bundle, master = bundle_for(problem, start, self.planes), master_for(problem.regularizer)
-        memory, remembered = start.memory or (Memory(self.memory), None)
+        memory, remembered, iteration = start.memory or (Memory(self.memory), None, 0)
         point = problem.risk.at(start.w, remembered)
         upper = objective(problem, point)
         lower, fallen = -np.inf, np.inf
         if start.memory is None:
             bundle.add(point.w, point.value, point.subgradient)
-            lower = bound(problem, master, bundle, upper, point, np.inf, _CUT)
-            yield Step(point.w, upper, lower, bundle, (memory, point.remembered))
+            lower = bound(problem, master, bundle, upper, point, np.inf, _CUT, iteration)
+            yield Step(point.w, upper, lower, bundle, (memory, point.remembered, iteration))
         while True:
+            iteration += 1
             moved = self._advance(problem, point, upper, memory, bundle)
             if moved is not None:
                 memory.push(moved.w - point.w, _smooth_gradient(problem, moved) - _smooth_gradient(problem, point))
                 fallen = upper - objective(problem, moved)
                 point, upper = moved, upper - fallen
                 bundle.add(point.w, point.value, point.subgradient)
-            found = bound(problem, master, bundle, upper, point, fallen if moved is not None else 0.0, _CUT)
+            fallen = fallen if moved is not None else 0.0
+            found = bound(problem, master, bundle, upper, point, fallen, _CUT, iteration)
             if moved is None and not found > lower:
                 yield Step(point.w, upper, found, bundle)
                 return
             lower = max(lower, found)
-            yield Step(point.w, upper, lower, bundle, (memory, point.remembered))
+            yield Step(point.w, upper, lower, bundle, (memory, point.remembered, iteration))
 
     def _advance(self, problem: Problem, point: Point, upper: float, memory: Memory, bundle: Bundle) -> Point | None:
         """Return the next point; None if even the pseudo-gradient itself leads nowhere."""

@@ -17,6 +17,7 @@ from bmrm.solvers.base import Start, Step, bundle_for, solve_master
 from bmrm.solvers.direction import Descent, descent_direction, shortest_subgradient, step_nearby
 from bmrm.solvers.lbfgs import tightened
 from bmrm.solvers.metric import Metric
+from bmrm.solvers.model_bound import is_turn, model_bound
 
 _REFRESH = 20
 _NEAREST, _FIRST, _FARTHEST = 1e-13, 1e-10, 1e-2
@@ -95,7 +96,7 @@ def quasi_newton_steps(problem: Problem, start: Start, metric: Metric, rules: Ru
         if moved is not None:
             fallen = upper - objective(problem, moved)
             point, upper = moved, upper - fallen
-        lower = bound(problem, master, bundle, upper, point, fallen, rules.cut)
+        lower = bound(problem, master, bundle, upper, point, fallen, rules.cut, state.iteration)
         risen = lower > state.lower
         state.lower = max(state.lower, lower)
         if not (_look_around(state, fallen, upper - state.lower) or risen):
@@ -154,13 +155,26 @@ def _look_around(state: _State, fallen: float, gap: float) -> bool:
 
 
 def bound(
-    problem: Problem, master: Master, bundle: Bundle, upper: float, point: Point, fallen: float, share: float
+    problem: Problem,
+    master: Master,
+    bundle: Bundle,
+    upper: float,
+    point: Point,
+    fallen: float,
+    share: float,
+    iteration: int,
 ) -> float:
-    """Return the master's bound; where J fell by less than that share of the gap, a plane is added for the next."""
+    """Return the master's bound; where J fell by less than that share of the gap, a plane is added for the next.
+
+    With a smooth risk and a regularizer that is not smooth the bound of a second-order model is taken there, too.
+    """
     solution = solve_master(problem, master, bundle, upper, point.w)
-    if share > 0.0 and fallen < share * (upper - solution.lower):
-        cut_toward(point, solution.w, upper, bundle)
-    return solution.lower
+    if not (share > 0.0 and fallen < share * (upper - solution.lower)):
+        return solution.lower
+    cut_toward(point, solution.w, upper, bundle)
+    if Trait.SMOOTH_REGULARIZER in problem.traits or not is_turn(iteration):
+        return solution.lower
+    return max(solution.lower, model_bound(problem, point.w))
 
 
 def cut_toward(point: Point, w: Array, upper: float, bundle: Bundle) -> None:

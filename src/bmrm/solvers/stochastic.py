@@ -17,6 +17,9 @@ from bmrm.risks.base import Array
 from bmrm.risks.linear import LinearRisk
 from bmrm.risks.rows import Course, Order, RowVisits
 from bmrm.solvers.base import Solver, Start, Step, bundle_for, solve_master, touch_near
+from bmrm.solvers.model_bound import is_turn, model_bound
+
+_SLOW = 0.1  # J falls by less than this share of the gap in an epoch: the bound is what is missing
 
 
 @dataclass
@@ -28,6 +31,8 @@ class Progress:
     randomness: Any
     best: Array
     upper: float
+    lower: float = -np.inf
+    epochs: int = 0
     target: Array | None = None  # the minimizer of the last master
 
 
@@ -101,7 +106,7 @@ class Stochastic(Solver):
             plane = visits.plane(course, problem.lam)
             point = problem.risk.at(course.point)
             progress.course, progress.randomness = course, rng.bit_generator.state
-            objective = problem.lam * problem.regularizer.value(point.w) + point.value
+            objective, before = problem.lam * problem.regularizer.value(point.w) + point.value, progress.upper
             if objective < progress.upper:
                 progress.best, progress.upper = point.w.copy(), objective
             bundle.add_plane(*plane)
@@ -113,8 +118,12 @@ class Stochastic(Solver):
             if Trait.FREE_COORDINATES in problem.traits:  # far from balance, the bound depends on where a master was
                 master = master_for(problem.regularizer)
             solution = solve_master(problem, master, bundle, progress.upper, progress.best)
-            progress.target = solution.w
-            yield Step(progress.best, progress.upper, solution.lower, bundle, progress)
+            progress.target, progress.lower = solution.w, max(progress.lower, solution.lower)
+            progress.epochs += 1
+            slow = before - progress.upper < _SLOW * (progress.upper - progress.lower)
+            if slow and is_turn(progress.epochs):
+                progress.lower = max(progress.lower, model_bound(problem, progress.best))
+            yield Step(progress.best, progress.upper, progress.lower, bundle, progress)
 
     def carry_on(self, problem: Problem, w: Array, carried: Carried | None, rng: np.random.Generator) -> Carried:
         """Run one epoch on a batch of rows, without a certificate.
