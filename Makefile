@@ -11,10 +11,10 @@ demo: $(VENV)/.installed
 	$(BIN)/bmrm demo --output demo-output
 
 test: $(VENV)/.installed
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow" -n auto --dist worksteal
 
 test-all: $(VENV)/.installed sanitize
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 lint: $(VENV)/.linters
 	$(BIN)/ruff check .

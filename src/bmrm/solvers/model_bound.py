@@ -43,7 +43,7 @@ def model_bound(problem: Problem, w: Array) -> float:
     >>> from bmrm.solvers.model_bound import model_bound
     >>> risk = bmrm.LinearRisk([[1.0], [-1.0]], [1, -1], bmrm.losses.Logistic())
     >>> round(model_bound(bmrm.Problem(risk, "l2", lam=0.5), np.array([0.5])), 6)
-    0.564385
+    0.525457
     """
     solver: Solver = Newton()
     if missing(solver, problem) or problem.risk.dim > MOST_COLUMNS:
