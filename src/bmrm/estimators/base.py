@@ -18,9 +18,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bmrm import losses, solvers
+from bmrm._limits import check_limits
 from bmrm.certificate import Certificate, Status
 from bmrm.data import Design
-from bmrm.driver import Monitor, Record, Result, check_limits, solve
+from bmrm.driver import Monitor, Record, Result, solve
 from bmrm.estimators.callbacks import CallbackSupportMixin, FitTask, Iterations, Watched
 from bmrm.estimators.offset import centered
 from bmrm.losses import LOSSES, Loss
