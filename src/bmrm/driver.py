@@ -201,6 +201,7 @@ class _Run:
         self.last: Step | None = None
 
     def to_the_end(self, start: Start) -> Result:
+        self.start = start
         steps = self.solver.steps(self.problem, start)
         try:
             status = self._follow(steps)
@@ -236,7 +237,7 @@ class _Run:
         self.upper, self.lower = min(self.upper, step.upper), max(self.lower, step.lower)
         if not self.history and 0.0 < step.upper < 1.0:
             self.scale = step.upper
-        if self.lower > self.upper + 1e-6 * max(abs(self.upper), 1e-3 * self.scale):
+        if self._contradicts():
             raise ValueError(
                 f"the lower bound {self.lower:g} exceeds the objective {self.upper:g}: the risk is not convex, or its "
                 f"subgradients are wrong (bmrm.testing.check_loss and check_risk find out)"
@@ -245,6 +246,13 @@ class _Run:
         record = Record(len(self.history) + 1, self._seconds(), self._passes(), self.upper, self.lower)
         self.history.append(record)
         return record
+
+    def _contradicts(self) -> bool:
+        """Whether the bounds exclude each other by more than rounding, measured by the objective at the start."""
+        excess = self.lower - self.upper
+        if excess <= 1e-6 * max(abs(self.upper), 1e-3 * self.scale):
+            return False
+        return excess > 1e-9 * min(1.0, abs(self.problem.objective(self.start.w)))
 
     def _confirmed(self, step: Step) -> bool:
         """Whether the gap is still closed with the objective computed anew: scores may have been combined."""

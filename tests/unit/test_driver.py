@@ -15,7 +15,7 @@ from reference import models
 import bmrm
 from bmrm import Certificate, LinearRisk, Problem, Status, certify, path, solve
 from bmrm.losses import Exponential, Hinge, LeastSquares
-from bmrm.solvers import BMRM, LsBMRM
+from bmrm.solvers import BMRM, LsBMRM, Step
 
 
 def hinge_problem(lam=0.01, m=200, d=10, kind="l2", **options):
@@ -325,3 +325,15 @@ def test_a_forked_child_computes_the_same():
 
 def test_solve_is_exported():
     assert bmrm.solve is solve
+
+
+def test_rounding_far_below_the_start_is_no_contradiction():
+    """Bounds of 1e-29 and 1e-45 differ by nothing, where the objective began at 1e-13."""
+
+    class Settled(LsBMRM):
+        def steps(self, problem, start):
+            yield Step(np.zeros(1), 1e-45, 1e-29)
+
+    risk = LinearRisk([[1.0]], [1e-6], "least_squares")
+    result = solve(Problem(risk, "l2", 1e-3), Settled(), start=[0.0], max_iter=1)
+    assert result.certificate.lower <= result.certificate.upper

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from reference.models import master_optimum
 
+from bmrm import LinearRisk, Problem, solve
 from bmrm.bundle import Bundle, master_for
 from bmrm.bundle.qp import L2Master
-from bmrm.regularizers import L1, L2, ElasticNet
+from bmrm.regularizers import L1, L2, ElasticNet, Zero
 
 DIM = 5
 SHAPES = {
@@ -197,3 +198,16 @@ def test_the_linear_program_has_its_own_units(size):
         solution = master_for(L1(weights=c).bind(DIM)).solve(bundle, 0.1, 100.0)
         values.append([solution.lower, bundle.value(solution.w), *(c * solution.w)])
     np.testing.assert_allclose(values[1], values[0], rtol=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["bmrm", "ls_bmrm", "auto"])
+@pytest.mark.parametrize("size", [1e2, 1e4])
+@pytest.mark.parametrize("loss", ["least_absolute", "least_squares", "huber"])
+def test_without_a_penalty_bounded_coordinates_count_in_the_box_of_the_others(loss, size, solver):
+    """The optimum 0 lies at w = (1, -size): far out, and only along with the coordinate between two bounds."""
+    risk = LinearRisk([[size, 1.0], [1.0, 0.0]], [0.0, 1.0], loss, n_threads=1)
+    bounds = ([0.0, -np.inf], [1.0, np.inf])
+    problem = Problem(risk, Zero(bounds=bounds), 1.0)
+    assert problem.objective(np.array([1.0, -size])) == 0.0
+    result = solve(problem, solver, tol=1e-6, max_iter=100, max_seconds=5.0)
+    assert max(record.lower for record in result.history) <= 1e-9

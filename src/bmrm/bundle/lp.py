@@ -52,6 +52,10 @@ class _Program(Memory):
         other.highs, other._saved = None, self._basis()
         return Memory.__deepcopy__(other, memo)
 
+    def reach(self, bundle: Bundle, level: float) -> Array:
+        """Return the most that each plane's penalized part can take away where Omega(w) <= level."""
+        return np.where(self.norms > 0.0, self.norms * level if np.isfinite(level) else np.inf, 0.0)
+
     def follow(self, bundle: Bundle, upper: float) -> Any:
         """Make the program's rows match the bundle's planes."""
         kept = np.isin(self.ids, bundle.ids)
@@ -169,6 +173,13 @@ class _Cube(_Program):
         self.box = FreeBox(regularizer, self.free)
         ends = np.concatenate([lower, upper])
         self.side = max(10.0, 2.0 * float(np.abs(ends[np.isfinite(ends)]).max(initial=0.0)))
+        self._farthest = np.maximum(np.abs(lower), np.abs(upper))
+        self._farthest[self.free] = 0.0
+
+    def reach(self, bundle: Bundle, level: float) -> Array:
+        """Return the most that the coordinates between two bounds can take away from each plane."""
+        taken: Array = np.abs(bundle.normals) @ self._farthest
+        return taken * (1.0 + 1e-12)
 
 
 class L1Master:
@@ -190,8 +201,7 @@ class L1Master:
         c, b = bundle.combine(alpha), float(alpha @ bundle.offsets)
         box: Array | float = np.inf
         if memory.free.size:
-            level = max(upper - bundle.floor, 0.0) / lam
-            reach = np.where(memory.norms > 0.0, memory.norms * level if np.isfinite(level) else np.inf, 0.0)
+            reach = memory.reach(bundle, max(upper - bundle.floor, 0.0) / lam)
             box = memory.box.around(bundle, lam, upper, reach, alpha, c[memory.free])
         lower = lower_bound(self.regularizer, lam, bundle, c, b, box)
         bundle.record(alpha)

@@ -89,7 +89,7 @@ class _Watch:
         """Note the step's bounds."""
         self.upper, self.lower = min(self.upper, step.upper), max(self.lower, step.lower)
         gap = self.upper - self.lower
-        if gap <= 0.5 * self.mark:
+        if gap <= 0.5 * self.mark and np.isfinite(gap):
             self.mark, self.waited = gap, 0
         else:
             self.waited += 1

@@ -85,7 +85,10 @@ def descent_direction(
     k_max : int
         The most directions tried.
     """
-    hull = _Hull(g, apply(g))
+    Bg = apply(g)
+    if not float(g @ Bg) >= 0.0:  # B has lost its definiteness to rounding
+        return None
+    hull = _Hull(g, Bg)
     least, best = np.inf, None
     smooth = problem.traits >= SMOOTH
     for i in range(k_max):
@@ -100,7 +103,10 @@ def descent_direction(
         if (best is not None and best.slope < 0.0 and gap <= eps * abs(dual)) or gap <= 0.0 or i + 1 == k_max:
             break
         extreme = ahead.subgradient(bundle)
-        hull.add(extreme, apply(extreme))
+        moved = apply(extreme)
+        if not float(extreme @ moved) >= 0.0:
+            break
+        hull.add(extreme, moved)
     if best is None or best.slope >= 0.0:
         return None
     return Descent(best.p, best.slope, best.line)

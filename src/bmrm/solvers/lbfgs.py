@@ -17,6 +17,7 @@ from bmrm.risks.base import Array, Point
 from bmrm.solvers.base import Solver, Start, Step, solve_master
 
 _REFRESH = 20
+_SMALLEST = 1e-150  # of s'y and y'y: below, products of them underflow
 
 
 class Memory:
@@ -37,7 +38,7 @@ class Memory:
     def push(self, s: Array, y: Array) -> None:
         """Keep a pair, if its curvature is safely positive."""
         sy = float(s @ y)
-        if sy > 1e-12 * float(np.sqrt(s @ s) * np.sqrt(y @ y)):
+        if sy > 1e-12 * float(np.sqrt(s @ s) * np.sqrt(y @ y)) and min(sy, float(y @ y)) > _SMALLEST:
             self._pairs.append((s, y, 1.0 / sy))
 
     def clear(self) -> None:
