@@ -45,9 +45,10 @@ class Auto(Solver, name="auto"):
 
     Behind all of them stands `ls_bmrm`, which makes progress on every convex problem: a solver that has not halved
     the gap within 20 steps, or can go no further, leaves its point to the next one, and L-BFGS its planes as well
-    (the planes of the others crowd around one point, which the master problem does not like). The last two rows run in
-    other units (w = c v, c powers of two) where columns differ in size by more than a factor of 100; Newton
-    steps and coordinate steps do not mind the units.
+    (the planes of the others crowd around one point, which the master problem does not like). Where `ls_bmrm` comes to
+    a stand as well, it begins once more at 0; the best point is kept. `lbfgs` and `ls_bmrm` run in other units, w = c v
+    with powers of two c, where columns differ in size by more than a factor of 100; Newton steps and coordinate steps
+    do not mind the units.
 
     Examples
     --------
@@ -58,38 +59,53 @@ class Auto(Solver, name="auto"):
     """
 
     def steps(self, problem: Problem, start: Start) -> Iterator[Step]:
-        """Yield the steps of the solvers chosen, one after the other."""
-        stage, watch, memory = start.memory or (0, _Watch(), None)
-        c = _units(problem)
+        """Yield the steps of the solvers chosen, one after the other, with the best point of them all."""
+        stage, watch, memory, w, upper = start.memory or (0, None, None, start.w, np.inf)
+        best, c = start.w, _units(problem)
         solvers = _chosen(problem, uneven=c is not None)
-        start = Start(start.w, bundle_for(problem, start, None), start.seed, memory)
+        start = Start(w, bundle_for(problem, start, None), start.seed, memory)
         for k, solver in enumerate(solvers[stage:], stage):
-            if k > stage and not isinstance(solvers[k - 1], LBFGS):
-                start = replace(start, bundle=bundle_for(problem, Start(start.w), None))
+            if k > stage or (k > 0 and memory is None):
+                start = _handed_over(problem, solvers[k - 1], start, best)
+            watch = watch or _Watch(solver)
             steps = solver.steps(problem, start)
             if c is not None and isinstance(solver, (LBFGS, LsBMRM)):
                 steps = steps_in_units(solver, problem, c, start)
             for step in steps:
+                if step.upper <= upper:
+                    best, upper = step.w, step.upper
                 watch.see(step)
                 leave = watch.tired and k + 1 < len(solvers)
-                yield replace(step, memory=(k + 1, _Watch(), None) if leave else (k, watch, step.memory))
                 start = Start(step.w, step.bundle, start.seed)
+                kept = (k + 1, None, None, best, upper) if leave else (k, watch, step.memory, step.w, upper)
+                yield replace(step, w=best, upper=upper, memory=kept)
                 if leave:
                     break
-            watch = _Watch()
+            watch = None
+
+
+def _handed_over(problem: Problem, before: Solver, start: Start, best: Array) -> Start:
+    """Return where the next solver begins: at the best point; for the last try of all at 0, with new planes."""
+    if isinstance(before, LsBMRM):
+        return Start(problem.regularizer.prox(np.zeros(problem.risk.dim), 1.0), seed=start.seed)
+    if isinstance(before, LBFGS):
+        return Start(best, start.bundle, start.seed)
+    return Start(best, seed=start.seed)
 
 
 class _Watch:
     """Sees the gap of every step, and tells when it has not been halved for too long."""
 
-    def __init__(self) -> None:
+    def __init__(self, solver: Solver) -> None:
         self.upper, self.lower, self.mark, self.waited = np.inf, -np.inf, np.inf, 0
+        # The bundle method may be slow; it is left only when it has come to a stand.
+        self.share, self.patience = (0.99, 3 * _PATIENCE) if isinstance(solver, LsBMRM) else (0.5, _PATIENCE)
 
     def see(self, step: Step) -> None:
         """Note the step's bounds."""
         self.upper, self.lower = min(self.upper, step.upper), max(self.lower, step.lower)
         gap = self.upper - self.lower
-        if gap <= 0.5 * self.mark and np.isfinite(gap):
+        if gap <= self.share * self.mark and np.isfinite(gap):
             self.mark, self.waited = gap, 0
         else:
             self.waited += 1
@@ -97,7 +113,7 @@ class _Watch:
     @property
     def tired(self) -> bool:
         """Whether it is time for another solver."""
-        return self.waited >= _PATIENCE
+        return self.waited >= self.patience
 
 
 def _chosen(problem: Problem, uneven: bool) -> list[Solver]:
@@ -121,7 +137,7 @@ def _chosen(problem: Problem, uneven: bool) -> list[Solver]:
         chosen.append(InteriorPoint())
     elif fits(LBFGS):
         chosen.append(LBFGS())
-    return [*chosen, LsBMRM()]
+    return [*chosen, LsBMRM(), LsBMRM()] if chosen else [LsBMRM()]
 
 
 def _units(problem: Problem) -> Array | None:
