@@ -40,7 +40,7 @@ def data_sets():
 def run(problem, solver, optimum):
     """The records at which the true and the certified accuracy are reached; None where one is not."""
     result = bmrm.solve(problem, solver, tol=TOL, max_seconds=SECONDS)
-    true = next((r for r in result.history if r.upper - optimum <= TOL * abs(optimum)), None)
+    true = next((r for r in result.history if r.upper - optimum <= TOL * abs(r.upper)), None)
     return true, result.history[-1] if result.converged else None
 
 
