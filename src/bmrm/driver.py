@@ -173,7 +173,7 @@ def solve(
             f"solver '{chosen.name}' does not fit this problem: it {' and '.join(absent)}. Solvers that fit: {fitting}"
         )
     run = _Run(problem, chosen, tol, max_iter, max_seconds, monitor)
-    if isinstance(start, Result) and _same_problem(start.state.problem, problem):
+    if isinstance(start, Result) and problem.is_same(start.state.problem):
         run.lower = start.certificate.lower
     return run.to_the_end(_start_for(problem, chosen, start, seed))
 
@@ -378,22 +378,9 @@ def _start_for(problem: Problem, solver: Solver, start: Result | npt.ArrayLike |
         bundle = state.bundle.copy()
         if not takes_slopes(problem):
             bundle.keep_in(None)
-    if _same_problem(state.problem, problem) and state.solver == solver:
+    if problem.is_same(state.problem) and state.solver == solver:
         memory = copy.deepcopy(state.memory)
     return Start(_clipped(problem, _as_point(problem, start.w)), bundle, seed, memory)
-
-
-def _same_problem(one: Problem | None, other: Problem) -> bool:
-    if one is None or one.risk is not other.risk or one.lam != other.lam:
-        return False
-    return _same_regularizer(one.regularizer, other.regularizer)
-
-
-def _same_regularizer(one: Regularizer, other: Regularizer) -> bool:
-    if one is other or type(one) is not type(other):
-        return one is other
-    names = getattr(one, "__dataclass_fields__", None)
-    return names is not None and all(np.array_equal(getattr(one, name), getattr(other, name)) for name in names)
 
 
 def _as_point(problem: Problem, w: npt.ArrayLike) -> Array:

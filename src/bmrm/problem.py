@@ -66,6 +66,16 @@ class Problem:
         """Return the same problem with another lam; risk and planes are shared."""
         return Problem(self.risk, self.regularizer, lam)
 
+    def is_same(self, other: Problem | None) -> bool:
+        """Return whether the other problem has the same risk object, an equal regularizer and the same lam."""
+        if other is None or other.risk is not self.risk or other.lam != self.lam:
+            return False
+        one, two = self.regularizer, other.regularizer
+        if one is two or type(one) is not type(two):
+            return one is two
+        names = getattr(one, "__dataclass_fields__", None)
+        return names is not None and all(np.array_equal(getattr(one, name), getattr(two, name)) for name in names)
+
     def rescaled(self, c: Array) -> Problem | None:
         """Return the problem in v, w = c v, which has the same minimum; None if the regularizer has no such form."""
         regularizer = self.regularizer.rescaled(c)
