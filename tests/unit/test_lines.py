@@ -170,3 +170,18 @@ def test_loss_on_scores(name, weighted):
         c = weight if weighted else np.full(m, 0.5)
         assert value == pytest.approx(np.sum(c * formula(name, f, y)), rel=1e-12, abs=1e-300)
         assert total == pytest.approx(np.sum(slopes), rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("toward", [1.0, -1.0])
+def test_a_kink_among_smooth_rows_is_found_at_once(toward):
+    f, g, y, weight = problem("logistic", 400)
+    smooth = _core.line(loss_named("logistic"), f, 0.01 * toward * g, y, weight, 1.0)
+    t_kink = 0.7
+    kinked = _core.line(
+        loss_named("least_absolute"), np.array([-t_kink * toward]), np.array([toward]), np.zeros(1), None, 1e3
+    )
+    t, slope, trials, bounded = _core.minimize_on_line([smooth, kinked], 0.0, 0.0)
+    assert bounded
+    assert slope > 0.0
+    assert t == pytest.approx(t_kink, rel=1e-15)
+    assert trials <= 8

@@ -33,6 +33,11 @@ struct BracketSlopes {
   TrialSlope lower, upper;
 };
 
+// Neighboring steps between which a row passes from one piece of its loss to the next.
+struct Kink {
+  double before = 0.0, after = 0.0;
+};
+
 // Slope of the settled part: constant + linear t.
 struct Settled {
   double constant = 0.0;
@@ -49,6 +54,9 @@ class LineTerm {
   virtual void narrow(double lower, double upper, int n_threads) = 0;
   virtual std::size_t unsettled() const = 0;
   virtual Settled settled() const = 0;
+  // Unsettled rows that may become settled.
+  virtual std::size_t kinks() const = 0;
+  virtual Kink first_kink(double lower, double upper) const = 0;  // of the first of them
 };
 
 template <class L>
@@ -102,6 +110,16 @@ class LossLine final : public LineTerm {
     std::size_t n = 0;
     for (const Block& block : blocks_) n += block.open.size();
     return n;
+  }
+
+  std::size_t kinks() const override { return PiecewiseQuadraticLoss<L> ? unsettled() : 0; }
+
+  Kink first_kink(double lower, double upper) const override {
+    if constexpr (PiecewiseQuadraticLoss<L>) {
+      for (std::size_t k = 0; k < blocks_.size(); ++k)
+        if (!blocks_[k].open.empty()) return kink_of(begin(k) + blocks_[k].open.front(), lower, upper);
+    }
+    return {lower, upper};
   }
 
   Settled settled() const override {
@@ -228,6 +246,15 @@ class LossLine final : public LineTerm {
     const double middle = 0.5 * (lower + upper), cg = rows_.at(i) * g_[i], z = f_[i] + middle * g_[i];
     const double linear = cg * g_[i] * curvature(loss_, z, rows_.y[i]);
     return {cg * loss_(z, rows_.y[i]).slope - linear * middle, linear};
+  }
+
+  // By halving, to the last digit: one row costs nothing, and no rounding can put the kink on the wrong side.
+  Kink kink_of(std::size_t i, double lower, double upper) const {
+    const auto piece = [&](double t) { return loss_.piece(f_[i] + t * g_[i], rows_.y[i]); };
+    const auto first = piece(lower);
+    for (double t = lower + 0.5 * (upper - lower); t > lower && t < upper; t = lower + 0.5 * (upper - lower))
+      (piece(t) == first ? lower : upper) = t;
+    return {lower, upper};
   }
 
   double right_slope(double g, double z, double y) const {

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <span>
+#include <utility>
 
 #include "bmrm/kernel/along.hpp"
 
@@ -25,6 +26,7 @@ class LineSearch {
     const double scale = scale_;
     while (trials_ < kMostTrials) {
       if (unsettled() == 0) return at_settled_root();
+      if (kinks() == 0 && falls_to_the_end()) break;
       if (-lower_.slope <= kAccuracy * scale) return {lower_.t, lower_.slope, trials_, true};
       if (upper_.t - lower_.t <= 4e-16 * upper_.t || upper_.slope <= kAccuracy * scale) break;
       const double t = next_trial();
@@ -42,6 +44,7 @@ class LineSearch {
   };
   static constexpr int kMostTrials = 200;
   static constexpr double kAccuracy = 1e-9;
+  static constexpr std::size_t kFewKinks = 4;
 
   End total(double t) {
     ++trials_;
@@ -94,9 +97,12 @@ class LineSearch {
     (below ? lower_ : upper_) = end;
   }
 
-  // A Newton step from the end with the smaller slope, if it falls inside; else the secant's root; and the
+  // Where few kinks are left, both sides of one of them: it is the minimum or it is out of the way. Otherwise a
+  // Newton step from the end with the smaller slope, if it falls inside; else the secant's root; and the
   // middle whenever one end has stood still for two trials.
   double next_trial() const {
+    if (const Kink kink = next_kink(); kink.after > kink.before)
+      return kink.after < upper_.t ? kink.after : kink.before;
     const double width = upper_.t - lower_.t;
     const double middle = lower_.t + 0.5 * width;
     if (same_side_ >= 2 || !std::isfinite(upper_.slope)) return middle;
@@ -105,6 +111,25 @@ class LineSearch {
     if (best.curvature > 0.0 && newton > lower_.t && newton < upper_.t) return newton;
     const double secant = lower_.t - lower_.slope * width / (upper_.slope - lower_.slope);
     return std::isfinite(secant) ? std::clamp(secant, lower_.t + 0.01 * width, upper_.t - 0.01 * width) : middle;
+  }
+
+  std::size_t kinks() const {
+    std::size_t n = 0;
+    for (const LineTerm* term : terms_) n += term->kinks();
+    return n;
+  }
+
+  // No kink lies inside the bracket; one may lie at its upper end. Settled rows have the slopes they have inside.
+  bool falls_to_the_end() {
+    if (std::exchange(seen_inside_, true)) return false;
+    return total(upper_.t).slope <= 0.0;
+  }
+
+  Kink next_kink() const {
+    if (const std::size_t n = kinks(); n > 0 && n <= kFewKinks)
+      for (const LineTerm* term : terms_)
+        if (term->kinks() > 0) return term->first_kink(lower_.t, upper_.t);
+    return {};
   }
 
   // All rows are settled: the slope is linear on the bracket, its root is exact.
@@ -126,6 +151,7 @@ class LineSearch {
   int trials_ = 0;
   int same_side_ = 0;
   bool last_below_ = false;
+  bool seen_inside_ = false;
   End lower_, upper_;
 };
 
