@@ -19,7 +19,8 @@ from bmrm.problem import missing
 from bmrm.solvers.stochastic import Stochastic
 
 TOL = 1e-3
-SECONDS = 20.0
+SECONDS = 60.0
+REPEATS, SHORT = 9, 0.5  # so many runs, unless they take longer than so many seconds together
 QUASI_NEWTON = ["lbfgs", "subgradient_lbfgs", "subgradient_bfgs", "hybrid", "owlqn", "owlqn_star"]
 MOST = 3.0  # times as long may the certificate take
 
@@ -38,10 +39,16 @@ def data_sets():
 
 
 def run(problem, solver, optimum):
-    """The records at which the true and the certified accuracy are reached; None where one is not."""
-    result = bmrm.solve(problem, solver, tol=TOL, max_seconds=SECONDS)
-    true = next((r for r in result.history if r.upper - optimum <= TOL * abs(r.upper)), None)
-    return true, result.history[-1] if result.converged else None
+    """The records at which the true and the certified accuracy are reached; None where one is not.
+
+    Of short runs, the one with the median time of the certificate.
+    """
+    runs = []
+    while len(runs) < REPEATS and sum(seconds for seconds, _, _ in runs) < SHORT:
+        result = bmrm.solve(problem, solver, tol=TOL, max_seconds=SECONDS)
+        true = next((r for r in result.history if r.upper - optimum <= TOL * abs(r.upper)), None)
+        runs.append((result.history[-1].seconds, true, result.history[-1] if result.converged else None))
+    return sorted(runs, key=lambda found: found[0])[len(runs) // 2][1:]
 
 
 def row(cells, true, certified):

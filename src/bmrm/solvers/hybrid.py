@@ -57,7 +57,7 @@ class Hybrid(Solver, name="hybrid"):
         uppers, memory = start.memory or ([], None)
         if uppers is not None:
             first = quasi_newton_steps(
-                problem, replace(start, memory=memory), Memory(self.memory), Rules(self.max_cuts, cut=0.0)
+                problem, replace(start, memory=memory), Memory(self.memory), Rules(self.max_cuts)
             )
             for step in first:
                 uppers = [*uppers[-self.window :], step.upper]

@@ -17,10 +17,11 @@ from bmrm.solvers.base import Start, Step, bundle_for, solve_master
 from bmrm.solvers.direction import Descent, descent_direction, shortest_subgradient, step_nearby
 from bmrm.solvers.lbfgs import tightened
 from bmrm.solvers.metric import Metric
-from bmrm.solvers.model_bound import is_turn, model_bound
+from bmrm.solvers.model_bound import model_bound
 
 _REFRESH = 20
 _NEAREST, _FIRST, _FARTHEST = 1e-13, 1e-10, 1e-2
+_CLOSES = 0.7  # of the gap may be left by a plane that is worth another one
 _LEAST_CURVATURE = 1e-8  # h of Y10
 _LARGEST = 1e60  # of y'y: beyond, a loss that nearly overflows says nothing of curvature elsewhere
 
@@ -38,7 +39,7 @@ class Rules:
     k_max : int
         The most directions tried at a point.
     cut : float
-        Where a step lowers J by less than this share of the gap, the bound gets a plane of its own.
+        Where a step lowers J by less than this share of the gap, the bound gets planes of its own.
     """
 
     planes: int | None = 100
@@ -75,7 +76,7 @@ def quasi_newton_steps(problem: Problem, start: Start, metric: Metric, rules: Ru
     ahead, so that it descends along all kinks nearby and not only along those met exactly; where it fails, it
     looks less far; if it fails at the point itself, that is as far as the method goes. *Planes for the bound*:
     the planes of a method that moves along kinks lie in few directions and bound J late. Where J falls by
-    little compared with the gap, one plane between w and the master's minimizer is added. It costs a pass, and
+    little compared with the gap, planes between w and the master's minimizer are added. Each costs a pass, and
     w does not move there.
     """
     risk, bundle, master = problem.risk, bundle_for(problem, start, rules.planes), master_for(problem.regularizer)
@@ -164,17 +165,24 @@ def bound(
     share: float,
     iteration: int,
 ) -> float:
-    """Return the master's bound; where J fell by less than that share of the gap, a plane is added for the next.
+    """Return the master's bound; where J fell by less than that share of the gap, with planes of its own.
 
-    With a smooth risk and a regularizer that is not smooth the bound of a second-order model is taken there, too.
+    Planes are added as long as each of them closes much of the gap; the last one is for the next step. With a smooth
+    risk and a regularizer that is not smooth, one plane and the bound of a second-order model have to do.
     """
     solution = solve_master(problem, master, bundle, upper, point.w)
-    if not (share > 0.0 and fallen < share * (upper - solution.lower)):
+    gap = upper - solution.lower
+    if not (share > 0.0 and fallen < share * gap):
         return solution.lower
     cut_toward(point, solution.w, upper, bundle)
-    if Trait.SMOOTH_REGULARIZER in problem.traits or not is_turn(iteration):
-        return solution.lower
-    return max(solution.lower, model_bound(problem, point.w))
+    if Trait.SMOOTH_REGULARIZER not in problem.traits:
+        return max(solution.lower, model_bound(problem, point.w, upper, iteration))
+    while True:
+        solution = solve_master(problem, master, bundle, upper, point.w)
+        if not upper - solution.lower <= _CLOSES * gap:
+            return solution.lower
+        gap = upper - solution.lower
+        cut_toward(point, solution.w, upper, bundle)
 
 
 def cut_toward(point: Point, w: Array, upper: float, bundle: Bundle) -> None:

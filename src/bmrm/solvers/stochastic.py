@@ -17,7 +17,7 @@ from bmrm.risks.base import Array
 from bmrm.risks.linear import LinearRisk
 from bmrm.risks.rows import Course, Order, RowVisits
 from bmrm.solvers.base import Solver, Start, Step, bundle_for, solve_master, touch_near
-from bmrm.solvers.model_bound import is_turn, model_bound
+from bmrm.solvers.model_bound import model_bound
 
 _SLOW = 0.1  # J falls by less than this share of the gap in an epoch: the bound is what is missing
 
@@ -121,8 +121,9 @@ class Stochastic(Solver):
             progress.target, progress.lower = solution.w, max(progress.lower, solution.lower)
             progress.epochs += 1
             slow = before - progress.upper < _SLOW * (progress.upper - progress.lower)
-            if slow and is_turn(progress.epochs):
-                progress.lower = max(progress.lower, model_bound(problem, progress.best))
+            if slow:
+                found = model_bound(problem, progress.best, progress.upper, progress.epochs)
+                progress.lower = max(progress.lower, found)
             yield Step(progress.best, progress.upper, progress.lower, bundle, progress)
 
     def carry_on(self, problem: Problem, w: Array, carried: Carried | None, rng: np.random.Generator) -> Carried:
