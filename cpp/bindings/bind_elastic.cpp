@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -62,6 +63,21 @@ bool within(const In<double>& a, double limit) {
   return std::all_of(a.data(), a.data() + a.size(), [limit](double x) { return std::abs(x) <= limit; });
 }
 
+// Rounding of what a plane's inequality is made of is charged to it.
+double widest(const In<double>& slopes, const In<double>& offsets, const In<double>& reach, double upper) {
+  const std::size_t n = slopes.size();
+  require_size(offsets.size(), n, "offsets");
+  require_size(reach.size(), n, "reach");
+  double right = std::numeric_limits<double>::infinity(), left = right;
+  for (std::size_t i = 0; i < n; ++i) {
+    const double slope = slopes.data()[i], b = offsets.data()[i], r = reach.data()[i];
+    const double room = upper - b + r + 1e-12 * (std::abs(upper) + std::abs(b) + r);
+    if (slope > 0.0) right = std::min(right, room / slope);
+    if (slope < 0.0) left = std::min(left, room / -slope);
+  }
+  return std::max({0.0, right, left});
+}
+
 }  // namespace
 
 void bind_elastic(nb::module_& m) {
@@ -71,6 +87,8 @@ void bind_elastic(nb::module_& m) {
         "w_j lies between lower_j and upper_j and within box_j of 0. One number stands for all coordinates.");
   m.def("inner", &inner, nb::arg("a"), nb::arg("b"), "The inner product of two vectors, on the calling thread.");
   m.def("inner_of_sizes", &inner_of_sizes, nb::arg("a"), nb::arg("b"), "sum_j |a_j| |b_j|, on the calling thread.");
+  m.def("widest", &widest, nb::arg("slopes"), nb::arg("offsets"), nb::arg("reach"), nb::arg("upper"),
+        "The largest |v| with slopes_i v <= upper - offsets_i + reach_i for all i; inf if a side is open.");
   m.def("within", &within, nb::arg("a"), nb::arg("limit"), "Whether |a_j| <= limit for all j; never with a NaN.");
 }
 

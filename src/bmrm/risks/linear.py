@@ -101,13 +101,15 @@ class LinearRisk(Risk):
         self.products += 2
         design = self.design
         columns, constant = design.split(w)
-        scores, slopes, g = np.empty(design.n_rows), np.empty(design.n_rows), np.empty(design.n_cols)
+        scores, slopes, g = np.empty(design.n_rows), np.empty(design.n_rows), np.empty(design.dim)
         value, total = design.matrix.evaluate(
             self.kernel, columns, constant, self.offset, self.targets, self.weight, self.scale,
-            scores, slopes, g, design.n_threads,
+            scores, slopes, g[: design.n_cols], design.n_threads,
         )  # fmt: skip
+        if design.intercept:
+            g[-1] = total + self.loss.tilt
         point = LinearPoint(self, w, scores)
-        point._loss, point._subgradient = (value, slopes, total), design.join(g, total + self.loss.tilt)
+        point._loss, point._subgradient = (value, slopes, total), g
         return point
 
     def space(self) -> RowSpace | None:
