@@ -102,6 +102,17 @@ def inner(a: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', de
 def inner_of_sizes(a: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], b: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> float:
     """sum_j |a_j| |b_j|, on the calling thread."""
 
+def widest(slopes: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], reach: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], upper: float) -> float:
+    """
+    The largest |v| with slopes_i v <= upper - offsets_i + reach_i for all i; inf if a side is open.
+    """
+
+def all_signs(y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> bool:
+    """Whether all numbers are -1 or 1."""
+
+def all_finite(y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> bool:
+    """Whether all numbers are finite."""
+
 def within(a: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], limit: float) -> bool:
     """Whether |a_j| <= limit for all j; never with a NaN."""
 

@@ -10,6 +10,7 @@ and the penalized part of w is bounded because lam Omega(w) is, so each plane is
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -101,7 +102,9 @@ class FreeBox:
         self._problem: tuple[float, float] = (0.0, 0.0)
         self.open: npt.NDArray[np.intp] = _NONE  # coordinates whose charge spoils the bound
 
-    def around(self, bundle: Bundle, lam: float, upper: float, reach: Array, alpha: Array, slopes: Array) -> Array:
+    def around(
+        self, bundle: Bundle, lam: float, upper: float, reach: Callable[[], Array], alpha: Array, slopes: Array
+    ) -> Array:
         """Return a bound of |w_j| at the minimizer of J for every coordinate, infinite for the penalized ones.
 
         Where the planes leave a coordinate open and its slope is not larger than the rounding errors of the planes
@@ -111,8 +114,9 @@ class FreeBox:
         ----------
         upper : float
             An upper bound of min J.
-        reach : array (k,)
-            For each plane, a bound of |<a_i, w>| over the penalized coordinates of the minimizer.
+        reach : callable
+            Returns for each plane a bound of |<a_i, w>| over the penalized coordinates of the minimizer; asked only
+            if a better box is sought.
         alpha : array (k,)
             The multipliers that combine the planes.
         slopes : array
@@ -124,7 +128,7 @@ class FreeBox:
         sizes = np.abs(slopes).tolist()
         charges = self._charges(sizes)
         if not sum(charges) <= 1e-13 * abs(upper):
-            self._box = np.minimum(self._box, self._from_planes(bundle, upper, reach))
+            self._box = np.minimum(self._box, self._from_planes(bundle, upper, reach()))
             charges = self._charges(sizes)
         self._problem = (lam, upper)
         box = np.full(bundle.dim, np.inf)

@@ -156,8 +156,11 @@ class L2Master:
         c, b = bundle.combine(alpha), float(alpha @ bundle.offsets)
         box: Array | float = np.inf
         if memory.free.size:
-            level = quadratic_level(bundle, lam, upper, memory.norms, (c, memory.inverse, b), memory.free)
-            reach = reach_of(memory.norms, level)
+
+            def reach() -> Array:
+                level = quadratic_level(bundle, lam, upper, memory.norms, (c, memory.inverse, b), memory.free)
+                return reach_of(memory.norms, level)
+
             box = memory.box.around(bundle, lam, upper, reach, alpha, c[memory.free])
         return c, lower_bound(self.regularizer, lam, bundle, c, b, box)
 

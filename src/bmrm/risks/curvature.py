@@ -29,7 +29,7 @@ class RowCurvature:
 
     def at(self, scores: Array) -> Array:
         """Return c_i = p_i l''(f_i), p the normalized weights."""
-        risk, c = self.risk, np.empty_like(scores)
+        risk, c = self.risk, np.empty(scores.size)
         risk.kernel.curvature(scores, risk.targets, risk.weight, risk.scale, c)
         return c
 

@@ -1,3 +1,4 @@
+// Vectors as long as w, or with a number for each row: sums, the dual of a regularizer, checks.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
 
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "arrays.hpp"
+#include "bmrm/kernel/checks.hpp"
 #include "bmrm/kernel/elastic.hpp"
 #include "bmrm/kernel/gram.hpp"
 
@@ -59,6 +61,10 @@ double inner_of_sizes(const In<double>& a, const In<double>& b) {
   return sum;
 }
 
+bool signs(const In<double>& y) { return all_signs(y.data(), y.size()); }
+
+bool finite(const In<double>& y) { return all_finite(y.data(), y.size()); }
+
 bool within(const In<double>& a, double limit) {
   return std::all_of(a.data(), a.data() + a.size(), [limit](double x) { return std::abs(x) <= limit; });
 }
@@ -80,7 +86,7 @@ double widest(const In<double>& slopes, const In<double>& offsets, const In<doub
 
 }  // namespace
 
-void bind_elastic(nb::module_& m) {
+void bind_vectors(nb::module_& m) {
   m.def("elastic_dual", &dual, nb::arg("c"), nb::arg("lam"), nb::arg("u"), nb::arg("v"), nb::arg("lower"),
         nb::arg("upper"), nb::arg("box"),
         "min over w of sum_j lam (u_j |w_j| + v_j w_j^2 / 2) + c_j w_j, and where it is.\n\n"
@@ -89,6 +95,8 @@ void bind_elastic(nb::module_& m) {
   m.def("inner_of_sizes", &inner_of_sizes, nb::arg("a"), nb::arg("b"), "sum_j |a_j| |b_j|, on the calling thread.");
   m.def("widest", &widest, nb::arg("slopes"), nb::arg("offsets"), nb::arg("reach"), nb::arg("upper"),
         "The largest |v| with slopes_i v <= upper - offsets_i + reach_i for all i; inf if a side is open.");
+  m.def("all_signs", &signs, nb::arg("y"), "Whether all numbers are -1 or 1.");
+  m.def("all_finite", &finite, nb::arg("y"), "Whether all numbers are finite.");
   m.def("within", &within, nb::arg("a"), nb::arg("limit"), "Whether |a_j| <= limit for all j; never with a NaN.");
 }
 
