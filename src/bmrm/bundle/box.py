@@ -19,7 +19,6 @@ from bmrm import _core
 from bmrm.bundle.planes import Array, Bundle
 from bmrm.regularizers.base import Separable
 
-
 _NONE = np.empty(0, np.intp)
 
 

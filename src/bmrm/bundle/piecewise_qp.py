@@ -129,7 +129,6 @@ class PiecewiseMaster:
         box: Array | float = np.inf
         if self.free.size:
 
-
             def reach() -> Array:
                 norms = np.sqrt((bundle.normals**2 * self._inverse).sum(axis=1))
                 return reach_of(norms, quadratic_level(bundle, lam, upper, norms, (c, self._inverse, b), self.free))

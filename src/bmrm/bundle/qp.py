@@ -26,7 +26,6 @@ from bmrm.bundle.planes import Array, Bundle
 from bmrm.regularizers.base import Separable
 from bmrm.regularizers.l2 import L2
 
-
 _NO_COORDINATES: Array = np.empty(0)
 
 

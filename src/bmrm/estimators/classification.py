@@ -307,7 +307,8 @@ def _two_classes(y: npt.NDArray[Any], weight: Array | None) -> tuple[npt.NDArray
     other = y != y[0]
     labels = np.array([y[0], y[np.argmax(other)]])
     second = y == labels[1]
-    if np.count_nonzero(other) != np.count_nonzero(second) or not (other.any() and np.all(labels == np.floor(labels))):
+    whole = np.isfinite(labels).all() and (labels == np.floor(labels)).all()
+    if not (whole and other.any()) or np.count_nonzero(other) != np.count_nonzero(second):
         return None
     if weight is not None and not (weight[other].any() and weight[~other].any()):
         return None

@@ -10,7 +10,6 @@ from bmrm.problem import Problem
 from bmrm.risks.base import Array
 from bmrm.solvers.base import solve_master
 
-
 _REACHES = (10.0 ** np.arange(1, 16)).tolist()  # the master widens its intervals by 10 where they are too narrow
 
 
