@@ -10,6 +10,8 @@ from bmrm.problem import Problem
 from bmrm.risks.base import Array
 from bmrm.solvers.base import solve_master
 
+_REACHES = (10.0 ** np.arange(1, 16)).tolist()  # the master widens its intervals by 10 where they are too narrow
+
 
 def bound_of(problem: Problem, master: Master, bundle: Bundle, upper: float, w: Array) -> float:
     """Return the bound of the planes.
@@ -21,7 +23,7 @@ def bound_of(problem: Problem, master: Master, bundle: Bundle, upper: float, w: 
     if not free.size:
         return solve_master(problem, master, bundle, upper, w).lower
     master, lower = master_for(problem.regularizer), -np.inf
-    for reach in 10.0 ** np.arange(1, 16):  # the master widens its intervals by 10 where they are too narrow
+    for reach in _REACHES:
         solution = solve_master(problem, master, bundle, upper, w)
         lower = max(lower, solution.lower)
         if np.abs(solution.w[free]).max() <= 0.9 * reach:
