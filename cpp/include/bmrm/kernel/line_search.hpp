@@ -97,7 +97,8 @@ class LineSearch {
     (below ? lower_ : upper_) = end;
   }
 
-  // Where few kinks are left, both sides of one of them: it is the minimum or it is out of the way. Otherwise a
+  // Where few kinks are left among smooth rows, both sides of one of them: it is the minimum or it is out of the
+  // way (without smooth rows a trial costs next to nothing, and rows settle by themselves). Otherwise a
   // Newton step from the end with the smaller slope, if it falls inside; else the secant's root; and the
   // middle whenever one end has stood still for two trials.
   double next_trial() const {
@@ -126,7 +127,7 @@ class LineSearch {
   }
 
   Kink next_kink() const {
-    if (const std::size_t n = kinks(); n > 0 && n <= kFewKinks)
+    if (const std::size_t n = kinks(); n > 0 && n <= kFewKinks && n < unsettled())
       for (const LineTerm* term : terms_)
         if (term->kinks() > 0) return term->first_kink(lower_.t, upper_.t);
     return {};
