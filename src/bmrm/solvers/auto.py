@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bmrm.problem import Problem, missing
+from bmrm.regularizers import L2, Zero
 from bmrm.risks.base import Array
 from bmrm.risks.linear import LinearRisk
 from bmrm.risks.scaled import powers_of_two
@@ -26,6 +27,7 @@ _PATIENCE = 20  # steps in which the gap must have fallen to half of what it was
 _FEW_COLUMNS = 1000
 _FEW_ROWS = 2000
 _SMALL_LAM = 1e-5
+_IN_UNITS = (LBFGS, LsBMRM)  # solvers that mind the sizes of columns
 
 
 @dataclass(frozen=True)
@@ -35,15 +37,14 @@ class Auto(Solver, name="auto"):
     ===============================  =====================================================================
     loss and regularizer             solvers, in this order
     ===============================  =====================================================================
-    smooth rows, l2                  `newton`
+    smooth rows, l2 or no penalty    `newton`
     other rows, l2                   `dual_coordinate`, then `semismooth_newton`; the latter at once where
                                      columns are few, and rows too or lam is small or columns uneven
-    smooth rows, l1 or elastic net   `coordinate`
-    piecewise linear rows, l1        `interior_point`, for few columns
+    smooth rows, l1 or elastic net   `coordinate`; with bounds on w, for l2 and no penalty as well
     smooth                           `lbfgs`
     ===============================  =====================================================================
 
-    Behind all of them stands `ls_bmrm`, which makes progress on every convex problem: a solver that has not halved
+    Next comes `interior_point`, for piecewise quadratic rows, any penalty and few columns. Behind all of them stands `ls_bmrm`, which makes progress on every convex problem: a solver that has not halved
     the gap within 20 steps, or can go no further, leaves its point to the next one, and L-BFGS its planes as well
     (the planes of the others crowd around one point, which the master problem does not like). Where `ls_bmrm` comes to
     a stand as well, it begins once more at 0; the best point is kept. `lbfgs` and `ls_bmrm` run in other units, w = c v
@@ -61,16 +62,17 @@ class Auto(Solver, name="auto"):
     def steps(self, problem: Problem, start: Start) -> Iterator[Step]:
         """Yield the steps of the solvers chosen, one after the other, with the best point of them all."""
         stage, watch, memory, w, upper = start.memory or (0, None, None, start.w, np.inf)
-        best, c = start.w, _units(problem)
-        solvers = _chosen(problem, uneven=c is not None)
+        best, c, weighted = start.w, _units(problem), _with_weights(problem)
+        solvers = _chosen(weighted, uneven=c is not None)
         start = Start(w, bundle_for(problem, start, None), start.seed, memory)
         for k, solver in enumerate(solvers[stage:], stage):
             if k > stage or (k > 0 and memory is None):
                 start = _handed_over(problem, solvers[k - 1], start, best)
             watch = watch or _Watch(solver)
-            steps = solver.steps(problem, start)
-            if c is not None and isinstance(solver, (LBFGS, LsBMRM)):
+            if c is not None and isinstance(solver, _IN_UNITS):
                 steps = steps_in_units(solver, problem, c, start)
+            else:
+                steps = solver.steps(problem if isinstance(solver, _IN_UNITS) else weighted, start)
             for step in steps:
                 if step.upper <= upper:
                     best, upper = step.w, step.upper
@@ -98,8 +100,10 @@ class _Watch:
 
     def __init__(self, solver: Solver) -> None:
         self.upper, self.lower, self.mark, self.waited = np.inf, -np.inf, np.inf, 0
-        # The bundle method may be slow; it is left only when it has come to a stand.
+        # The bundle method may be slow; it is left only when it has come to a stand. Some bounds come at the end only.
         self.share, self.patience = (0.99, 3 * _PATIENCE) if isinstance(solver, LsBMRM) else (0.5, _PATIENCE)
+        if isinstance(solver, InteriorPoint):
+            self.patience = 2 * _PATIENCE
 
     def see(self, step: Step) -> None:
         """Note the step's bounds."""
@@ -126,18 +130,26 @@ def _chosen(problem: Problem, uneven: bool) -> list[Solver]:
     chosen: list[Solver] = []
     if fits(Newton):
         chosen.append(Newton())
-    elif fits(SemismoothNewton):
+    elif fits(SemismoothNewton) and not (few and fits(InteriorPoint) and not problem.regularizer.parts[1].any()):
         small = isinstance(problem.risk, LinearRisk) and problem.risk.design.n_rows <= _FEW_ROWS
         if fits(DualCoordinate) and not (few and (small or uneven or problem.lam <= _SMALL_LAM)):
             chosen.append(DualCoordinate())
         chosen.append(SemismoothNewton())
     elif fits(Coordinate):
         chosen.append(Coordinate())
-    elif fits(InteriorPoint) and few:
-        chosen.append(InteriorPoint())
-    elif fits(LBFGS):
+    elif fits(LBFGS) and not fits(InteriorPoint):
         chosen.append(LBFGS())
+    if fits(InteriorPoint) and few:
+        chosen.append(InteriorPoint())
     return [*chosen, LsBMRM(), LsBMRM()] if chosen else [LsBMRM()]
+
+
+def _with_weights(problem: Problem) -> Problem:
+    """Return the problem without a penalty as one of weights 0, which more solvers take; others as they are."""
+    regularizer = problem.regularizer
+    if not isinstance(regularizer, Zero):
+        return problem
+    return Problem(problem.risk, L2(np.zeros(problem.risk.dim), regularizer.bounds), problem.lam)
 
 
 def _units(problem: Problem) -> Array | None:

@@ -151,7 +151,7 @@ class CoordinateTerms:
         kinks, a = np.isfinite(self.jump), self.along(w)
         whole = float(np.sum(self.jump[kinks])) / max(int(np.count_nonzero(kinks)), 1)
         room = np.minimum(0.1 * (np.abs(w) + scale), 0.25 * self.width)[self.j]
-        start = np.where(kinks, 0.25 * whole, mu)
+        start = np.where(kinks, max(0.25 * whole, mu), mu)
         return Barrier(a, self.jump, np.zeros_like(a), 0.5 * (1.0 + a), start, room)
 
 

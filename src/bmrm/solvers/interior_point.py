@@ -19,12 +19,13 @@ from bmrm.risks.linear import LinearPoint, LinearRisk
 from bmrm.risks.terms import RowTerms
 from bmrm.solvers.barrier import Barrier, CoordinateTerms, Direction
 from bmrm.solvers.base import Solver, Start, Step
-from bmrm.solvers.bounds import bound_of
-from bmrm.solvers.newton_system import MOST_COLUMNS, NewtonSystem
+from bmrm.solvers.bounds import FEW_FREE, FlatBound, bound_of
+from bmrm.solvers.newton_system import FINE_RIDGE, MOST_COLUMNS, NewtonSystem
 
 _TOWARD_END = 0.995  # share of the way to where a variable would be 0
 _REFRESH = 10
 _START_WIDTH = 0.3
+_NOTHING = 1e-24  # of the objective: what the barriers still leave of the gap cannot matter any more
 _FIXED = 1e100  # curvature of a coordinate between two equal bounds
 
 
@@ -89,7 +90,7 @@ class _Run:
         regularizer = cast(Separable, problem.regularizer)
         self.problem, self.risk, self.terms = problem, risk, RowTerms(risk)
         self.bundle = start.bundle or Bundle(risk.dim, risk.floor, settings.planes, n_threads=risk.n_threads)
-        self.master = master_for(regularizer)
+        self.master, self.flat = master_for(regularizer), FlatBound(problem)
         absolute, square = (problem.lam * np.broadcast_to(part, (risk.dim,)) for part in regularizer.parts)
         lower, upper = (np.broadcast_to(side, (risk.dim,)) for side in (regularizer.lower, regularizer.upper))
         self.absolute, self.r = absolute, np.where(lower < upper, square, _FIXED)
@@ -97,7 +98,7 @@ class _Run:
         self.regularizer, self.p = regularizer, risk.full_weight
         self.share = np.where(self.p > 0.0, self.p, risk.scale)  # of a row in mu
         self.curvature = RowCurvature(risk)
-        self.system = NewtonSystem(self.curvature, self.r, settings.most_columns)
+        self.system = NewtonSystem(self.curvature, self.r, settings.most_columns, FINE_RIDGE)
         self.best, self.upper, self.lower = start.w, np.inf, -np.inf
         if start.memory is None:
             self.iteration = 0
@@ -145,8 +146,11 @@ class _Run:
     def step(self) -> Step:
         """Add the plane of theta and return what is known."""
         theta = np.minimum(self.rows.theta, self.terms.ramps.jump)
-        self.bundle.add_plane(*self.terms.plane(theta))
-        lower = bound_of(self.problem, self.master, self.bundle, self.upper, self.best)
+        a, b = self.terms.plane(theta)
+        self.bundle.add_plane(a, b)
+        lower = self.flat.of(self.bundle, a, b, self.terms.slopes(theta), self.best)
+        if not lower > self.bundle.floor and self.flat.free.size <= FEW_FREE:
+            lower = bound_of(self.problem, self.master, self.bundle, self.upper, self.best)
         self.lower = max(self.lower, lower)
         memory = {
             "w": self.point.w,
@@ -169,6 +173,8 @@ class _Run:
         solve = self.system.at(self.p * np.sum(stiff[0], axis=0))
         pairs = self.rows.pairs + self.coordinates.pairs
         mu = self._complementarity(0.0, None) / pairs
+        if not mu * pairs > _NOTHING * abs(self.upper):
+            return False
         dw, du, affine = self._direction(solve, stiff, 0.0, None)
         t = min(1.0, self.rows.longest(affine[0]), self.coordinates.longest(affine[1]))
         sigma = min(1.0, max(0.0, self._complementarity(t, affine) / pairs / mu)) ** 3
