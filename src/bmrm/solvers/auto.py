@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from bmrm._traits import Trait
 from bmrm.problem import Problem, missing
 from bmrm.regularizers import L2, Zero
 from bmrm.risks.base import Array
 from bmrm.risks.linear import LinearRisk
 from bmrm.risks.scaled import powers_of_two
 from bmrm.solvers.base import Solver, Start, Step, bundle_for
+from bmrm.solvers.bounds import FEW_FREE
 from bmrm.solvers.coordinate import Coordinate
 from bmrm.solvers.dual_coordinate import DualCoordinate
 from bmrm.solvers.interior_point import InteriorPoint
@@ -20,6 +22,7 @@ from bmrm.solvers.lbfgs import LBFGS
 from bmrm.solvers.ls_bmrm import LsBMRM
 from bmrm.solvers.newton import Newton
 from bmrm.solvers.semismooth_newton import SemismoothNewton
+from bmrm.solvers.subgradient_bfgs import SubgradientLBFGS
 from bmrm.solvers.units import steps_in_units
 
 _UNEVEN = 100.0  # columns whose sizes differ by more are brought to one size
@@ -44,7 +47,8 @@ class Auto(Solver, name="auto"):
     smooth                           `lbfgs`
     ===============================  =====================================================================
 
-    Next comes `interior_point`, for piecewise quadratic rows, any penalty and few columns. Behind all of them stands `ls_bmrm`, which makes progress on every convex problem: a solver that has not halved
+    Next comes `interior_point`, for piecewise quadratic rows, any penalty and few columns; at once where more than 5
+    coordinates are free. Where the risk has no lower bound, `subgradient_lbfgs` looks for a way down. Behind all of them stands `ls_bmrm`, which makes progress on every convex problem: a solver that has not halved
     the gap within 20 steps, or can go no further, leaves its point to the next one, and L-BFGS its planes as well
     (the planes of the others crowd around one point, which the master problem does not like). Where `ls_bmrm` comes to
     a stand as well, it begins once more at 0; the best point is kept. `lbfgs` and `ls_bmrm` run in other units, w = c v
@@ -67,7 +71,7 @@ class Auto(Solver, name="auto"):
         start = Start(w, bundle_for(problem, start, None), start.seed, memory)
         for k, solver in enumerate(solvers[stage:], stage):
             if k > stage or (k > 0 and memory is None):
-                start = _handed_over(problem, solvers[k - 1], start, best)
+                start = _handed_over(problem, solvers[k - 1 : k + 1], start, best)
             watch = watch or _Watch(solver)
             if c is not None and isinstance(solver, _IN_UNITS):
                 steps = steps_in_units(solver, problem, c, start)
@@ -86,12 +90,13 @@ class Auto(Solver, name="auto"):
             watch = None
 
 
-def _handed_over(problem: Problem, before: Solver, start: Start, best: Array) -> Start:
-    """Return where the next solver begins: at the best point; for the last try of all at 0, with new planes."""
-    if isinstance(before, LsBMRM):
-        return Start(problem.regularizer.prox(np.zeros(problem.risk.dim), 1.0), seed=start.seed)
+def _handed_over(problem: Problem, pair: Sequence[Solver], start: Start, best: Array) -> Start:
+    """Return where the next solver begins: at the best point, some with new planes at 0, which they come from best."""
+    before, after = pair
     if isinstance(before, LBFGS):
         return Start(best, start.bundle, start.seed)
+    if isinstance(after, InteriorPoint) or (isinstance(before, LsBMRM) and isinstance(after, LsBMRM)):
+        return Start(problem.regularizer.prox(np.zeros(problem.risk.dim), 1.0), seed=start.seed)
     return Start(best, seed=start.seed)
 
 
@@ -127,20 +132,24 @@ def _chosen(problem: Problem, uneven: bool) -> list[Solver]:
         return not missing(solver, problem)
 
     few = problem.risk.dim <= _FEW_COLUMNS
+    central = fits(InteriorPoint) and few
+    at_once = central and len(getattr(problem.regularizer, "free", ())) > FEW_FREE
     chosen: list[Solver] = []
     if fits(Newton):
         chosen.append(Newton())
-    elif fits(SemismoothNewton) and not (few and fits(InteriorPoint) and not problem.regularizer.parts[1].any()):
+    elif fits(SemismoothNewton) and not at_once:
         small = isinstance(problem.risk, LinearRisk) and problem.risk.design.n_rows <= _FEW_ROWS
         if fits(DualCoordinate) and not (few and (small or uneven or problem.lam <= _SMALL_LAM)):
             chosen.append(DualCoordinate())
         chosen.append(SemismoothNewton())
-    elif fits(Coordinate):
+    elif fits(Coordinate) and not at_once:
         chosen.append(Coordinate())
-    elif fits(LBFGS) and not fits(InteriorPoint):
+    elif fits(LBFGS) and not central:
         chosen.append(LBFGS())
-    if fits(InteriorPoint) and few:
+    if central:
         chosen.append(InteriorPoint())
+    if Trait.UNBOUNDED_RISK in problem.traits and fits(SubgradientLBFGS):
+        return [LsBMRM(), SubgradientLBFGS(), LsBMRM()]
     return [*chosen, LsBMRM(), LsBMRM()] if chosen else [LsBMRM()]
 
 

@@ -8,6 +8,8 @@ import numpy as np
 
 from bmrm.risks.base import Array
 
+_WELL_INSIDE = 1e-3
+
 
 @dataclass
 class Direction:
@@ -137,6 +139,19 @@ class CoordinateTerms:
     def gathered(self, values: Array, d: int) -> Array:
         """Return the sum of the terms' values for each coordinate."""
         return np.bincount(self.j, values, d)
+
+    def settled(self, w: Array, barrier: Barrier) -> Array:
+        """Return w with the coordinates at their knot whose multipliers say that they will end there.
+
+        These are kinks with theta well inside [0, J], and walls at which theta has outgrown what v is of w.
+        """
+        share = barrier.theta / np.where(barrier.finite, self.jump, 1.0)
+        kink = barrier.finite & (share > _WELL_INSIDE) & (share < 1.0 - _WELL_INSIDE)
+        wall = ~barrier.finite & (barrier.v < 1e-6 * np.abs(w[self.j]))
+        at = kink | wall
+        w = w.copy()
+        w[self.j[at]] = self.knot[at]
+        return w
 
     def barrier(self, w: Array, scale: Array, mu: float) -> Barrier:
         """Return the variables at the start.

@@ -137,8 +137,10 @@ class _Run:
 
     def _look_at(self, point: LinearPoint) -> None:
         self.point = point
-        if not self.regularizer.inside(point.w):
-            point = self.risk.at(self.regularizer.clip(point.w))
+        inside = self.regularizer.inside(point.w)
+        self._offer(point if inside else self.risk.at(self.regularizer.clip(point.w)))
+
+    def _offer(self, point: LinearPoint) -> None:
         objective = self.problem.lam * self.regularizer.value(point.w) + point.value
         if objective < self.upper:
             self.best, self.upper = point.w, objective
@@ -186,6 +188,9 @@ class _Run:
         self.rows.move(t, both[0])
         self.coordinates.move(t, both[1])
         self._look_at(self.risk.at(w, self.point.scores + t * du))
+        settled = self.regularizer.clip(self.singles.settled(self.point.w, self.coordinates))
+        if np.any(settled != self.point.w):
+            self._offer(self.risk.at(settled))
         return True
 
     def _complementarity(self, t: float, d: tuple[Direction, Direction] | None) -> float:
