@@ -133,21 +133,22 @@ def _chosen(problem: Problem, uneven: bool) -> list[Solver]:
 
     few = problem.risk.dim <= _FEW_COLUMNS
     central = fits(InteriorPoint) and few
-    at_once = central and len(getattr(problem.regularizer, "free", ())) > FEW_FREE
+    free = getattr(problem.regularizer, "free", ())
     chosen: list[Solver] = []
     if fits(Newton):
         chosen.append(Newton())
-    elif fits(SemismoothNewton) and not at_once:
+    elif fits(SemismoothNewton):
         small = isinstance(problem.risk, LinearRisk) and problem.risk.design.n_rows <= _FEW_ROWS
         if fits(DualCoordinate) and not (few and (small or uneven or problem.lam <= _SMALL_LAM)):
             chosen.append(DualCoordinate())
         chosen.append(SemismoothNewton())
-    elif fits(Coordinate) and not at_once:
+    elif fits(Coordinate):
         chosen.append(Coordinate())
     elif fits(LBFGS) and not central:
         chosen.append(LBFGS())
     if central:
-        chosen.append(InteriorPoint())
+        first = len(free) > FEW_FREE and not fits(Newton)
+        chosen.insert(0 if first else len(chosen), InteriorPoint())
     if Trait.UNBOUNDED_RISK in problem.traits and fits(SubgradientLBFGS):
         return [LsBMRM(), SubgradientLBFGS(), LsBMRM()]
     return [*chosen, LsBMRM(), LsBMRM()] if chosen else [LsBMRM()]

@@ -25,7 +25,7 @@ from bmrm.solvers.newton_system import FINE_RIDGE, MOST_COLUMNS, NewtonSystem
 _TOWARD_END = 0.995  # share of the way to where a variable would be 0
 _REFRESH = 10
 _START_WIDTH = 0.3
-_NOTHING = 1e-24  # of the objective: what the barriers still leave of the gap cannot matter any more
+_NOTHING = 1e-60  # of the objective: what the barriers still leave of the gap cannot matter any more
 _FIXED = 1e100  # curvature of a coordinate between two equal bounds
 
 
@@ -93,7 +93,8 @@ class _Run:
         self.master, self.flat = master_for(regularizer), FlatBound(problem)
         absolute, square = (problem.lam * np.broadcast_to(part, (risk.dim,)) for part in regularizer.parts)
         lower, upper = (np.broadcast_to(side, (risk.dim,)) for side in (regularizer.lower, regularizer.upper))
-        self.absolute, self.r = absolute, np.where(lower < upper, square, _FIXED)
+        self.absolute, self.r = absolute, square
+        self.held: Array = np.where(lower < upper, 0.0, _FIXED)
         self.singles = CoordinateTerms(absolute, lower, upper)
         self.regularizer, self.p = regularizer, risk.full_weight
         self.share = np.where(self.p > 0.0, self.p, risk.scale)  # of a row in mu
@@ -119,9 +120,9 @@ class _Run:
         distance = terms.arguments(point.scores) - terms.middle
         rho = _START_WIDTH * whole / (float(self.p @ np.abs(distance)) or 1.0) if whole > 0.0 else 1.0
         slope = ramps.slope + 0.5 * whole if whole > 0.0 else 0.0
-        self.system.r = self.r + self.absolute
-        gradient = self.system.r * w + self.curvature.pull_back(self.p * terms.e * (slope + rho * distance))
-        self._look_at(self.risk.at(w - self.system.at(rho * self.p)(gradient, 1e-3)))
+        self.system.r = self.r + self.absolute + self.held
+        gradient = (self.r + self.absolute) * w + self.curvature.pull_back(self.p * terms.e * (slope + rho * distance))
+        self.point = self.risk.at(w - self.system.at(rho * self.p)(gradient, 1e-3))
         z = terms.arguments(self.point.scores)
         share = 0.5 + rho * (z - terms.middle) / (whole or 1.0)
         self.rows = Barrier(terms.along(z), ramps.jump, ramps.give, share, whole**2 / (8.0 * rho))
@@ -171,7 +172,7 @@ class _Run:
         if self.iteration % _REFRESH == 0:  # scores combined many times have lost some digits
             self.point = self.risk.at(self.point.w)
         stiff = self.rows.stiffness(), self.coordinates.stiffness()
-        self.system.r = self.r + self.singles.gathered(stiff[1], self.r.size)
+        self.system.r = self.r + self.held + self.singles.gathered(stiff[1], self.r.size)
         solve = self.system.at(self.p * np.sum(stiff[0], axis=0))
         pairs = self.rows.pairs + self.coordinates.pairs
         mu = self._complementarity(0.0, None) / pairs

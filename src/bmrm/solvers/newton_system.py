@@ -15,7 +15,7 @@ RIDGE = 1e-13
 FINE_RIDGE = 1e-15  # for solutions that are refined
 _CG_STEPS = 250
 _ROUGH = 1e-7  # accuracies below are reached by refinement
-_REFINEMENTS = 3
+_REFINEMENTS = 8
 
 
 class NewtonSystem:
