@@ -47,13 +47,14 @@ class Auto(Solver, name="auto"):
     smooth                           `lbfgs`
     ===============================  =====================================================================
 
-    Next comes `interior_point`, for piecewise quadratic rows, any penalty and few columns; at once where more than 5
-    coordinates are free. Where the risk has no lower bound, `subgradient_lbfgs` looks for a way down. Behind all of them stands `ls_bmrm`, which makes progress on every convex problem: a solver that has not halved
-    the gap within 20 steps, or can go no further, leaves its point to the next one, and L-BFGS its planes as well
-    (the planes of the others crowd around one point, which the master problem does not like). Where `ls_bmrm` comes to
-    a stand as well, it begins once more at 0; the best point is kept. `lbfgs` and `ls_bmrm` run in other units, w = c v
-    with powers of two c, where columns differ in size by more than a factor of 100; Newton steps and coordinate steps
-    do not mind the units.
+    Next comes `interior_point`, for piecewise quadratic rows, any penalty, bounds and few columns; at once where more
+    than 5 coordinates are free. Where the risk has no lower bound, `subgradient_lbfgs` looks for a way down. Behind all
+    of them stands `ls_bmrm`, which makes progress on every convex problem: a solver that has not halved the gap within
+    20 steps (`interior_point`: 40, its bound may come last), or can go no further, leaves its point to the next one,
+    and L-BFGS its planes as well (the planes of the others crowd around one point, which the master problem does not
+    like). Where `ls_bmrm` comes to a stand as well, it begins once more at 0; the best point is kept. `lbfgs` and
+    `ls_bmrm` run in other units, w = c v with powers of two c, where columns differ in size by more than a factor of
+    100; Newton steps and coordinate steps do not mind the units.
 
     Examples
     --------
@@ -105,7 +106,7 @@ class _Watch:
 
     def __init__(self, solver: Solver) -> None:
         self.upper, self.lower, self.mark, self.waited = np.inf, -np.inf, np.inf, 0
-        # The bundle method may be slow; it is left only when it has come to a stand. Some bounds come at the end only.
+        # The bundle method may be slow; it is left only when it has come to a stand.
         self.share, self.patience = (0.99, 3 * _PATIENCE) if isinstance(solver, LsBMRM) else (0.5, _PATIENCE)
         if isinstance(solver, InteriorPoint):
             self.patience = 2 * _PATIENCE
@@ -155,9 +156,9 @@ def _chosen(problem: Problem, uneven: bool) -> list[Solver]:
 
 
 def _with_weights(problem: Problem) -> Problem:
-    """Return the problem without a penalty as one of weights 0, which more solvers take; others as they are."""
+    """Return a problem of few columns without a penalty as one of weights 0, which more solvers take; others as is."""
     regularizer = problem.regularizer
-    if not isinstance(regularizer, Zero):
+    if not isinstance(regularizer, Zero) or problem.risk.dim > _FEW_COLUMNS:
         return problem
     return Problem(problem.risk, L2(np.zeros(problem.risk.dim), regularizer.bounds), problem.lam)
 

@@ -138,7 +138,7 @@ class CoordinateTerms:
 
     def gathered(self, values: Array, d: int) -> Array:
         """Return the sum of the terms' values for each coordinate."""
-        return np.bincount(self.j, values, d)
+        return np.bincount(self.j, values, d).astype(np.float64)
 
     def settled(self, w: Array, barrier: Barrier) -> Array:
         """Return w with the coordinates at their knot whose multipliers say that they will end there.
@@ -161,13 +161,11 @@ class CoordinateTerms:
         scale : array
             How far each coordinate may be expected to move.
         mu : float
-            The products theta v at the start, for walls.
+            The products theta v and eta u at the start.
         """
-        kinks, a = np.isfinite(self.jump), self.along(w)
-        whole = float(np.sum(self.jump[kinks])) / max(int(np.count_nonzero(kinks)), 1)
         room = np.minimum(0.1 * (np.abs(w) + scale), 0.25 * self.width)[self.j]
-        start = np.where(kinks, max(0.25 * whole, mu), mu)
-        return Barrier(a, self.jump, np.zeros_like(a), 0.5 * (1.0 + a), start, room)
+        a = self.along(w)
+        return Barrier(a, self.jump, np.zeros_like(a), 0.5 * (1.0 + a), mu, room)
 
 
 def _room(x: Array, dx: Array) -> float:

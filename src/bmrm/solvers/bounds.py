@@ -20,9 +20,9 @@ _EPS = float(np.finfo(np.float64).eps)
 class FlatBound:
     """The bound of one plane X'(p s), b whose slopes in the free directions are nothing but rounding.
 
-    The slope sum_i p_i s_i x_ij counts as 0, but for its value at 2 w_j, if it is at most (8 + sqrt(m)) eps |p s| |X_j|:
-    that is about what is lost when the sum is computed. No box is needed then, which the planes of many free coordinates, or of
-    columns that depend on each other, do not give.
+    The slope sum_i p_i s_i x_ij counts as 0, but for its value at 2 w_j, if it is at most (8 + sqrt(m)) eps |p s|
+    |X_j|: that is about what is lost when the sum is computed. No box is needed then, which the planes of many free
+    coordinates, or of columns that depend on each other, do not give.
 
     Parameters
     ----------
@@ -31,7 +31,8 @@ class FlatBound:
     """
 
     def __init__(self, problem: Problem) -> None:
-        assert isinstance(problem.risk, LinearRisk) and isinstance(problem.regularizer, Separable)
+        assert isinstance(problem.risk, LinearRisk)
+        assert isinstance(problem.regularizer, Separable)
         self.problem, self.regularizer = problem, problem.regularizer
         self.free = problem.regularizer.free
         self._norms: Array = np.empty(0)
