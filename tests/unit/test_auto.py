@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from bmrm import LinearRisk, Problem, Status, solve
+from bmrm.bundle.planes import Bundle
 from bmrm.losses import (
     EpsilonInsensitive,
     Hinge,
@@ -20,7 +21,11 @@ from bmrm.losses import (
     SquaredHinge,
 )
 from bmrm.regularizers import L1, L2, ElasticNet, Zero
-from bmrm.solvers.auto import Auto, _chosen
+from bmrm.risks.curvature import RowCurvature
+from bmrm.solvers.auto import _chosen
+from bmrm.solvers.bounds import FlatBound
+from bmrm.solvers.ls_bmrm import _at
+from bmrm.solvers.newton_system import NewtonSystem
 
 LOSSES = [Hinge(), SquaredHinge(), Logistic(), LeastAbsolute(), LeastSquares(), Huber(delta=0.5), Quantile(tau=0.9)]
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
@@ -112,4 +117,49 @@ def test_the_bundle_method_stays_behind_every_choice():
         for regularizer in (L2(), L1(), Zero(), L2(bounds=(0.0, 1.0))):
             solvers = _chosen(Problem(LinearRisk(X, y, loss, n_threads=1), regularizer, 1.0), uneven=True)
             assert solvers[-1].name == "ls_bmrm"
-    assert Auto().name == "auto"
+
+
+def test_points_far_along_a_line_have_scores_of_their_own():
+    X = np.random.default_rng(5).normal(size=(50, 3))
+    X[:, 2] = X[:, 0] - X[:, 1]
+    risk = LinearRisk(X, None, Novelty(rho=1.0), n_threads=1)
+    problem = Problem(risk, "zero", 1.0)
+    line = risk.at(np.array([0.1, 0.2, 0.3])).toward(1e15 * np.array([1.0, -1.0, -1.0]))
+    far, near = _at(problem, line, 1.0), _at(problem, line, 1e-8)
+    assert far.value == problem.objective(far.w)
+    assert line.at(1.0).value != problem.objective(far.w)
+    assert near is line.at(1e-8)
+
+
+def test_refined_solutions_leave_less_of_the_right_side():
+    rng = np.random.default_rng(7)
+    X, y = rng.normal(size=(120, 3)), rng.normal(size=120)
+    X[:, 1] = X[:, 0] + 1e-6 * rng.normal(size=120)  # the ridge of 1e-13 is a tenth of the least curvature
+    curvature = RowCurvature(LinearRisk(X, y, LeastSquares(), n_threads=1))
+    c = np.full(len(y), 1.0 / len(y))
+    system = NewtonSystem(curvature, np.zeros(3))
+    solve_system, g = system.at(c), curvature.pull_back(c * y)
+
+    def left(accuracy):
+        d = solve_system(g, accuracy)
+        rest = g - curvature.times(np.arange(len(y)), c, d) - system.r * d
+        return np.sqrt(np.sum(rest**2 / system.diagonal))
+
+    assert left(1e-8) < 1e-3 * left(1e-3)
+
+
+def test_a_flat_plane_bounds_and_a_sloped_one_does_not():
+    rng = np.random.default_rng(6)
+    X, y = rng.normal(size=(40, 3)), rng.normal(size=40)
+    X[:, 2] = X[:, 0]
+    risk = LinearRisk(X, y, LeastSquares(), n_threads=1)
+    problem = Problem(risk, L2(weights=np.zeros(3)), 1.0)
+    best = np.linalg.lstsq(X, y, rcond=None)[0]
+    bundle, flat = Bundle(3, 0.0), FlatBound(problem)
+    bounds = []
+    for w in (best, best + 1e-6):
+        point = risk.at(w)
+        b = point.value - float(point.subgradient @ w)
+        bounds.append(flat.of(bundle, point.subgradient, b, point.slopes, w))
+    assert bounds[0] == pytest.approx(problem.objective(best), rel=1e-12)
+    assert bounds[1] == 0.0  # the floor: nothing else is proved
