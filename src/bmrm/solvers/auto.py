@@ -14,7 +14,6 @@ from bmrm.risks.base import Array
 from bmrm.risks.linear import LinearRisk
 from bmrm.risks.scaled import powers_of_two
 from bmrm.solvers.base import Solver, Start, Step, bundle_for
-from bmrm.solvers.bounds import FEW_FREE
 from bmrm.solvers.coordinate import Coordinate
 from bmrm.solvers.dual_coordinate import DualCoordinate
 from bmrm.solvers.interior_point import InteriorPoint
@@ -29,6 +28,7 @@ _UNEVEN = 100.0  # columns whose sizes differ by more are brought to one size
 _PATIENCE = 20  # steps in which the gap must have fallen to half of what it was
 _FEW_COLUMNS = 1000
 _FEW_ROWS = 2000
+_FEW_FREE = 5
 _SMALL_LAM = 1e-5
 _IN_UNITS = (LBFGS, LsBMRM)  # solvers that mind the sizes of columns
 
@@ -148,7 +148,7 @@ def _chosen(problem: Problem, uneven: bool) -> list[Solver]:
     elif fits(LBFGS) and not central:
         chosen.append(LBFGS())
     if central:
-        first = len(free) > FEW_FREE and not fits(Newton)
+        first = len(free) > _FEW_FREE and not fits(Newton)
         chosen.insert(0 if first else len(chosen), InteriorPoint())
     if Trait.UNBOUNDED_RISK in problem.traits and fits(SubgradientLBFGS):
         return [LsBMRM(), SubgradientLBFGS(), LsBMRM()]

@@ -13,7 +13,7 @@ from bmrm.risks.curvature import RowCurvature
 from bmrm.risks.linear import LinearRisk
 from bmrm.solvers.base import solve_master
 
-FEW_FREE = 5  # free coordinates for which the planes' box is worth its time
+FEW_FREE = 1  # free coordinates for which the planes' box is worth its time
 _EPS = float(np.finfo(np.float64).eps)
 
 
