@@ -14,6 +14,7 @@ from bmrm.risks.linear import LinearRisk
 from bmrm.solvers.base import solve_master
 
 FEW_FREE = 1  # free coordinates for which the planes' box is worth its time
+_NEARLY = 1e-6
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -36,6 +37,7 @@ class FlatBound:
         self.problem, self.regularizer = problem, problem.regularizer
         self.free = problem.regularizer.free
         self._norms: Array = np.empty(0)
+        self.steep = False  # whether the last plane was far from flat: then it helps other planes little as well
         if self.free.size:
             squares = RowCurvature(problem.risk).diagonal(np.ones(problem.risk.design.n_rows))
             self._norms = np.sqrt(squares[self.free])
@@ -56,7 +58,9 @@ class FlatBound:
         """
         if not self.free.size:
             return -np.inf
-        noise = (8.0 + np.sqrt(slopes.size)) * _EPS * float(np.sqrt(slopes @ slopes)) * self._norms
+        size = float(np.sqrt(slopes @ slopes)) * self._norms
+        noise = (8.0 + np.sqrt(slopes.size)) * _EPS * size
+        self.steep = bool(np.any(np.abs(a[self.free]) > _NEARLY * size))
         box = np.full(a.size, np.inf)
         box[self.free] = np.where(np.abs(a[self.free]) <= noise, 2.0 * np.abs(w[self.free]), np.inf)
         bound = lower_bound(self.regularizer, self.problem.lam, bundle, a, b, box)

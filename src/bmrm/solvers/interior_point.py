@@ -25,6 +25,7 @@ from bmrm.solvers.newton_system import FINE_RIDGE, MOST_COLUMNS, NewtonSystem
 _TOWARD_END = 0.995  # share of the way to where a variable would be 0
 _REFRESH = 10
 _START_WIDTH = 0.3
+_SOME_FREE = 5  # coordinates for which the planes' box takes long, but not too long
 _NOTHING = 1e-60  # of the objective: what the barriers still leave of the gap cannot matter any more
 _FIXED = 1e100  # curvature of a coordinate between two equal bounds
 
@@ -152,7 +153,7 @@ class _Run:
         a, b = self.terms.plane(theta)
         self.bundle.add_plane(a, b)
         lower = self.flat.of(self.bundle, a, b, self.terms.slopes(theta), self.best)
-        if not lower > self.bundle.floor and self.flat.free.size <= FEW_FREE:
+        if not lower > self.bundle.floor and (self.flat.free.size <= FEW_FREE or self._planes_may_help()):
             lower = bound_of(self.problem, self.master, self.bundle, self.upper, self.best)
         self.lower = max(self.lower, lower)
         memory = {
@@ -165,6 +166,9 @@ class _Run:
             "lower": self.lower,
         }
         return Step(self.best, self.upper, self.lower, self.bundle, memory)
+
+    def _planes_may_help(self) -> bool:
+        return self.flat.free.size <= _SOME_FREE and not self.flat.steep
 
     def advance(self) -> bool:
         """Take a predictor and a corrector step; False if no step is possible."""
