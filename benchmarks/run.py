@@ -1,4 +1,4 @@
-"""Everything `make bench` prints: passes, parsing, bundle methods, memory, import and install time."""
+"""Everything `make bench` prints: passes, parsing, bundle methods, memory, small problems, import time."""
 
 import os
 import platform
@@ -13,6 +13,7 @@ import parse
 import passes
 import scipy
 import sklearn
+import small
 
 import bmrm
 
@@ -38,6 +39,7 @@ def main():
         ("Parsing svmlight text", parse.main),
         ("Bundle methods", bundle.main),
         ("Peak memory of a fit", memory.main),
+        ("Small problems, and what comes before a solver", small.main),
     ):
         print(f"\n## {title}\n", flush=True)
         part()

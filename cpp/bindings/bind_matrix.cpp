@@ -4,6 +4,9 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 
+#include <algorithm>
+#include <functional>
+
 #include "arrays.hpp"
 #include "bmrm/matrix.hpp"
 #include "losses.hpp"
@@ -16,8 +19,8 @@ namespace {
 
 void check_pointers(std::span<const std::int64_t> indptr, std::size_t n_entries) {
   require(!indptr.empty() && indptr[0] == 0, "indptr must start with 0");
-  for (std::size_t i = 1; i < indptr.size(); ++i)
-    require(indptr[i] >= indptr[i - 1], "indptr decreases at row " + std::to_string(i - 1));
+  const auto falls = std::adjacent_find(indptr.begin(), indptr.end(), std::greater<>());
+  if (falls != indptr.end()) require(false, "indptr decreases at row " + std::to_string(falls - indptr.begin()));
   require(static_cast<std::size_t>(indptr.back()) == n_entries, "indptr ends with " + std::to_string(indptr.back()) +
                                                                     ", but there are " + std::to_string(n_entries) +
                                                                     " entries");
@@ -51,8 +54,9 @@ void tdot(Matrix& X, In<double> g, Out<double> out, int n_threads) {
 }
 
 void check_rows(const Matrix& X, std::span<const std::int64_t> rows) {
-  for (const std::int64_t i : rows)
-    require(i >= 0 && static_cast<std::size_t>(i) < X.n_rows(), "row " + std::to_string(i) + " does not exist");
+  const auto n = static_cast<std::uint64_t>(X.n_rows());
+  const auto bad = std::find_if(rows.begin(), rows.end(), [n](std::int64_t i) { return std::uint64_t(i) >= n; });
+  if (bad != rows.end()) require(false, "row " + std::to_string(*bad) + " does not exist");
 }
 
 void dot_rows(const Matrix& X, In<std::int64_t> rows, In<double> w, Out<double> out, int n_threads) {

@@ -41,21 +41,9 @@ auto solve(ActiveSetQp& self, const In<double>& b, double tol, std::optional<std
   return give(std::move(x));
 }
 
-// In blocks, so that rounding errors grow with their number and not with that of the entries.
-double inner(const In<double>& a, const In<double>& b) {
-  require_size(b.size(), a.size(), "b");
-  constexpr std::size_t kBlock = 1024;
-  double sum = 0.0;
-  for (std::size_t i = 0; i < a.size(); i += kBlock) {
-    sum += dot(a.data() + i, b.data() + i, std::min(kBlock, a.size() - i));
-  }
-  return sum;
-}
-
 }  // namespace
 
 void bind_qp(nb::module_& m) {
-  m.def("inner", &inner, nb::arg("a"), nb::arg("b"), "The inner product of two vectors, on the calling thread.");
   nb::class_<ActiveSetQp>(m, "ActiveSetQp",
                           "Minimizes 1/2 x'H x - b'x subject to x >= 0 and C x = c, for a positive semidefinite H.\n\n"
                           "A primal active-set method that keeps its point, its support and the factor on it\n"

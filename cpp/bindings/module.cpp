@@ -7,6 +7,7 @@ namespace nb = nanobind;
 namespace bmrm::py {
 void bind_io(nb::module_& m);
 void bind_qp(nb::module_& m);
+void bind_vectors(nb::module_& m);
 void bind_matrix(nb::module_& m);
 void bind_losses(nb::module_& m);
 void bind_lines(nb::module_& m);
@@ -36,6 +37,7 @@ NB_MODULE(_core, m) {
   });
   bmrm::py::bind_io(m);
   bmrm::py::bind_qp(m);
+  bmrm::py::bind_vectors(m);
   bmrm::py::bind_matrix(m);
   bmrm::py::bind_losses(m);
   bmrm::py::bind_lines(m);

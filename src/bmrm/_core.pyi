@@ -15,9 +15,6 @@ def parse_svmlight(text: numpy.typing.NDArray[numpy.uint8], zero_based: bool | N
     Values, indices, indptr, n_features, labels, the ends of each row's labels (or None), groups (or None), and whether indices count from 0.
     """
 
-def inner(a: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], b: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> float:
-    """The inner product of two vectors, on the calling thread."""
-
 class ActiveSetQp:
     """
     Minimizes 1/2 x'H x - b'x subject to x >= 0 and C x = c, for a positive semidefinite H.
@@ -91,6 +88,33 @@ class ActiveSetQp:
         """
         Most negative reduced cost after the last solve, relative to the terms it is made of.
         """
+
+def elastic_dual(c: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], lam: float, u: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], lower: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], box: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[float, Annotated[NDArray[numpy.float64], dict(shape=(None,))]]:
+    """
+    min over w of sum_j lam (u_j |w_j| + v_j w_j^2 / 2) + c_j w_j, and where it is.
+
+    w_j lies between lower_j and upper_j and within box_j of 0. One number stands for all coordinates.
+    """
+
+def inner(a: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], b: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> float:
+    """The inner product of two vectors, on the calling thread."""
+
+def inner_of_sizes(a: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], b: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> float:
+    """sum_j |a_j| |b_j|, on the calling thread."""
+
+def widest(slopes: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], reach: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], upper: float) -> float:
+    """
+    The largest |v| with slopes_i v <= upper - offsets_i + reach_i for all i; inf if a side is open.
+    """
+
+def all_signs(y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> bool:
+    """Whether all numbers are -1 or 1."""
+
+def all_finite(y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> bool:
+    """Whether all numbers are finite."""
+
+def within(a: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], limit: float) -> bool:
+    """Whether |a_j| <= limit for all j; never with a NaN."""
 
 class Matrix:
     """A data matrix, dense or of compressed rows, float32 or float64."""

@@ -90,6 +90,8 @@ def missing(solver: Any, problem: Problem) -> list[str]:
 
     A solver declares ``needs`` (traits the problem must have) and ``refuses`` (traits it must not have).
     """
+    if solver.needs <= problem.traits and not solver.refuses & problem.traits:
+        return []
     needs = [f"needs {trait.value}" for trait in solver.needs if trait not in problem.traits]
     refuses = [f"cannot handle {trait.value}" for trait in solver.refuses if trait in problem.traits]
     return sorted(needs) + sorted(refuses)

@@ -1,8 +1,11 @@
 // A data matrix behind one interface: what the risks may ask of it, whatever its layout and number types.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -10,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "bmrm/kernel/checks.hpp"
 #include "bmrm/kernel/coordinate.hpp"
 #include "bmrm/kernel/curvature.hpp"
 #include "bmrm/kernel/evaluate.hpp"
@@ -135,13 +139,17 @@ class MatrixOf : public Matrix {
   std::vector<double> scratch_;
 };
 
-// The first row, in order, for which `bad` returns a column; blocks of rows are searched in parallel.
-template <class Bad>
-std::optional<Position> first_row_where(std::size_t n_rows, std::size_t n_entries, int n_threads, const Bad& bad) {
+// The first row, in order, for which `bad` returns a column; blocks of rows are searched in parallel, and only those
+// that are not `fine` as a whole.
+template <class Fine, class Bad>
+std::optional<Position> first_row_where(std::size_t n_rows, std::size_t n_entries, int n_threads, const Fine& fine,
+                                        const Bad& bad) {
   const std::size_t n_tasks = std::clamp<std::size_t>(n_entries / kEntriesPerTask, 1, n_rows ? n_rows : 1);
   std::vector<std::optional<Position>> found(n_tasks);
   parallel_for(n_tasks, threads_for(n_entries, n_threads), [&](std::size_t k) {
-    for (std::size_t i = n_rows * k / n_tasks; i < n_rows * (k + 1) / n_tasks && !found[k]; ++i)
+    const std::size_t begin = n_rows * k / n_tasks, end = n_rows * (k + 1) / n_tasks;
+    if (fine(begin, end)) return;
+    for (std::size_t i = begin; i < end && !found[k]; ++i)
       if (const std::int64_t column = bad(i); column >= 0) found[k] = Position{static_cast<std::int64_t>(i), column};
   });
   for (const auto& position : found)
@@ -168,13 +176,13 @@ class DenseMatrix final : public MatrixOf<Dense<Value>> {
 
   std::optional<Position> first_nonfinite(int n_threads) const override {
     const auto& X = this->X_;
-    return first_row_where(X.n_rows, X.n_entries(), n_threads, [&](std::size_t i) -> std::int64_t {
-      Value zero = 0;  // 0 * x is NaN exactly for the values we look for
-      for (std::size_t j = 0; j < X.n_cols; ++j) zero += 0 * X.row(i)[j];
-      if (zero == 0) return -1;
-      std::size_t j = 0;
-      while (std::isfinite(X.row(i)[j])) ++j;
-      return static_cast<std::int64_t>(j);
+    const auto fine = [&](std::size_t begin, std::size_t end) {
+      return all_finite(X.row(begin), (end - begin) * X.n_cols);
+    };
+    return first_row_where(X.n_rows, X.n_entries(), n_threads, fine, [&](std::size_t i) -> std::int64_t {
+      for (std::size_t j = 0; j < X.n_cols; ++j)
+        if (!std::isfinite(X.row(i)[j])) return static_cast<std::int64_t>(j);
+      return -1;
     });
   }
 
@@ -201,7 +209,10 @@ class CsrMatrix final : public MatrixOf<Csr<Value, Index>> {
 
   std::optional<Position> first_nonfinite(int n_threads) const override {
     const auto& X = this->X_;
-    return first_row_where(X.n_rows, X.n_entries(), n_threads, [&](std::size_t i) -> std::int64_t {
+    const auto fine = [&](std::size_t begin, std::size_t end) {
+      return all_finite(X.values + X.indptr[begin], static_cast<std::size_t>(X.indptr[end] - X.indptr[begin]));
+    };
+    return first_row_where(X.n_rows, X.n_entries(), n_threads, fine, [&](std::size_t i) -> std::int64_t {
       for (std::int64_t p = X.indptr[i]; p < X.indptr[i + 1]; ++p)
         if (!std::isfinite(X.values[p])) return static_cast<std::int64_t>(X.indices[p]);
       return -1;
@@ -223,18 +234,29 @@ template <class Index>
 std::optional<Position> first_out_of_range(std::span<const std::int64_t> indptr, std::span<const Index> indices,
                                            std::int64_t n_cols, bool& sorted, int n_threads) {
   std::atomic<bool> increasing{true};
-  const auto bad = first_row_where(indptr.size() - 1, indices.size(), n_threads, [&](std::size_t i) -> std::int64_t {
-    Index before = -1;
+  const auto last = static_cast<Index>(std::min<std::int64_t>(n_cols - 1, std::numeric_limits<Index>::max()));
+  const auto fine = [&](std::size_t begin, std::size_t end) {
+    const auto from = static_cast<std::size_t>(indptr[begin]), to = static_cast<std::size_t>(indptr[end]);
+    const Index* at = indices.data();
+    const IndexCheck check = check_range(at + from, to - from, last);
+    std::size_t falls = 0;  // where a row begins an index need not be larger
+    for (std::size_t i = begin; i < end; ++i) {
+      const auto first = static_cast<std::size_t>(indptr[i]);
+      if (first > from && indptr[i] < indptr[i + 1]) falls += at[first] <= at[first - 1];
+    }
+    if (falls != check.n_falls) increasing.store(false, std::memory_order_relaxed);
+    return check.in_range;
+  };
+  const auto bad = [&](std::size_t i) -> std::int64_t {
     for (std::int64_t p = indptr[i]; p < indptr[i + 1]; ++p) {
       const Index j = indices[static_cast<std::size_t>(p)];
-      if (j < 0 || static_cast<std::int64_t>(j) >= n_cols) return p;
-      if (j <= before) increasing.store(false, std::memory_order_relaxed);
-      before = j;
+      if (j < 0 || j > last) return p;
     }
     return -1;
-  });
+  };
+  const auto found = first_row_where(indptr.size() - 1, indices.size(), n_threads, fine, bad);
   sorted = increasing.load();
-  return bad;
+  return found;
 }
 
 }  // namespace bmrm

@@ -9,11 +9,17 @@ and the penalized part of w is bounded because lam Omega(w) is, so each plane is
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 
+from bmrm import _core
 from bmrm.bundle.planes import Array, Bundle
 from bmrm.regularizers.base import Separable
+
+_NONE = np.empty(0, np.intp)
 
 
 def quadratic_level(
@@ -21,7 +27,7 @@ def quadratic_level(
     lam: float,
     upper: float,
     norms: Array,
-    combined: tuple[float, float, float],
+    combined: tuple[Array, Array, float],
     free: npt.NDArray[np.intp],
 ) -> float:
     """Return a bound of Omega = 1/2 |w|^2 at the minimizer of J, given J(w) <= upper.
@@ -34,14 +40,15 @@ def quadratic_level(
     ----------
     norms : array (k,)
         Norms of the penalized parts of the planes.
-    combined : (c, e, b)
-        Norms of the combination's slopes and its offset.
+    combined : (c, inverse weights, b)
+        The combination's slopes, the weights that make their norm, and its offset.
     free : array of int
         The free coordinates.
     """
-    if np.isfinite(bundle.floor):
+    if bundle.floor > -np.inf:
         return max(upper - bundle.floor, 0.0) / lam
-    c, e, b = combined
+    slopes, inverse, b = combined
+    c, e = float(np.sqrt(np.sum(slopes * slopes * inverse))), float(np.abs(slopes[free]).sum())
     k0, k1 = _growth(bundle, upper, norms, free) if e > 0.0 else (0.0, 0.0)
     if not (np.isfinite(upper) and np.isfinite(k0)):
         return np.inf
@@ -52,7 +59,9 @@ def quadratic_level(
 
 def reach_of(norms: Array, level: float) -> Array:
     """Return a bound of |<a, w>| for planes with these norms, given Omega(w) = 1/2 |w|^2 <= level."""
-    return np.where(norms > 0.0, norms * np.sqrt(2.0 * level) if np.isfinite(level) else np.inf, 0.0)
+    if level < np.inf:
+        return norms * math.sqrt(2.0 * level)
+    return np.where(norms > 0.0, np.inf, 0.0)
 
 
 def _growth(bundle: Bundle, upper: float, norms: Array, free: npt.NDArray[np.intp]) -> tuple[float, float]:
@@ -90,9 +99,11 @@ class FreeBox:
             self._inside = np.maximum(*ends)
         self._box = self._inside.copy()
         self._problem: tuple[float, float] = (0.0, 0.0)
-        self.open: npt.NDArray[np.intp] = np.empty(0, np.intp)  # coordinates whose charge spoils the bound
+        self.open: npt.NDArray[np.intp] = _NONE  # coordinates whose charge spoils the bound
 
-    def around(self, bundle: Bundle, lam: float, upper: float, reach: Array, alpha: Array, slopes: Array) -> Array:
+    def around(
+        self, bundle: Bundle, lam: float, upper: float, reach: Callable[[], Array], alpha: Array, slopes: Array
+    ) -> Array:
         """Return a bound of |w_j| at the minimizer of J for every coordinate, infinite for the penalized ones.
 
         Where the planes leave a coordinate open and its slope is not larger than the rounding errors of the planes
@@ -102,8 +113,9 @@ class FreeBox:
         ----------
         upper : float
             An upper bound of min J.
-        reach : array (k,)
-            For each plane, a bound of |<a_i, w>| over the penalized coordinates of the minimizer.
+        reach : callable
+            Returns for each plane a bound of |<a_i, w>| over the penalized coordinates of the minimizer; asked only
+            if a better box is sought.
         alpha : array (k,)
             The multipliers that combine the planes.
         slopes : array
@@ -112,32 +124,36 @@ class FreeBox:
         """
         if lam != self._problem[0]:
             self._box = self._inside.copy()
-        sloped = slopes != 0.0
-        charge = float(np.abs(slopes[sloped]) @ self._box[sloped])
-        if not charge <= 1e-13 * abs(upper):
-            self._box = np.minimum(self._box, self._from_planes(bundle, upper, reach))
+        sizes = np.abs(slopes).tolist()
+        charges = self._charges(sizes)
+        if not sum(charges) <= 1e-13 * abs(upper):
+            self._box = np.minimum(self._box, self._from_planes(bundle, upper, reach()))
+            charges = self._charges(sizes)
         self._problem = (lam, upper)
-        with np.errstate(invalid="ignore"):
-            charges = np.where(sloped, np.abs(slopes) * self._box, 0.0)
-        noise = 1e-15 * (alpha @ np.abs(bundle.normals[:, self.free]))
-        rounding = ~np.isfinite(self._box) & (np.abs(slopes) <= noise)
-        self.open = self.free[(charges > 1e-10 * abs(upper)) & ~rounding]
         box = np.full(bundle.dim, np.inf)
-        box[self.free] = np.where(rounding, 0.0, self._box)
+        box[self.free] = self._box
+        spoiled = [charge > 1e-10 * abs(upper) for charge in charges]
+        if np.inf in self._box.tolist():
+            noise = 1e-15 * (alpha @ np.abs(bundle.normals[:, self.free]))
+            rounding = (self._box == np.inf) & (sizes <= noise)
+            box[self.free[rounding]] = 0.0
+            spoiled = [one and not other for one, other in zip(spoiled, rounding)]
+        self.open = self.free[spoiled] if any(spoiled) else _NONE
         return box
 
+    def _charges(self, sizes: list[float]) -> list[float]:
+        """Return what slopes of these sizes cost in the box; nothing where there is no slope, whatever the box."""
+        return [size * end if size else 0.0 for size, end in zip(sizes, self._box.tolist())]
+
     def _from_planes(self, bundle: Bundle, upper: float, reach: Array) -> Array:
-        if not (np.isfinite(upper) and np.isfinite(reach).all()):
+        if not (math.isfinite(upper) and np.isfinite(reach).all()):
             return self._box
-        E, room = bundle.normals[:, self.free], upper - bundle.offsets + reach
+        E = bundle.normals.take(self.free, axis=1)
+        if self.free.size == 1:
+            return np.array([1.01 * _core.widest(E.reshape(-1), bundle.offsets, reach, upper)])
+        room = upper - bundle.offsets + reach
         room = room + 1e-12 * (abs(upper) + np.abs(bundle.offsets) + reach)  # what it is made of is rounded
-        return _interval(E[:, 0], room) if self.free.size == 1 else _polytope(E, room)
-
-
-def _interval(slopes: Array, room: Array) -> Array:
-    """One free coordinate v: slopes_i v <= room_i for all i."""
-    ends = [float(np.min(room[side] / np.abs(slopes[side]), initial=np.inf)) for side in (slopes > 0, slopes < 0)]
-    return np.array([1.01 * max(0.0, *ends)])  # 1% for rounding in what it is made of
+        return _polytope(E, room)
 
 
 def _polytope(E: Array, room: Array) -> Array:

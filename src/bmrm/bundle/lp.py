@@ -201,8 +201,8 @@ class L1Master:
         c, b = bundle.combine(alpha), float(alpha @ bundle.offsets)
         box: Array | float = np.inf
         if memory.free.size:
-            reach = memory.reach(bundle, max(upper - bundle.floor, 0.0) / lam)
-            box = memory.box.around(bundle, lam, upper, reach, alpha, c[memory.free])
+            level = max(upper - bundle.floor, 0.0) / lam
+            box = memory.box.around(bundle, lam, upper, lambda: memory.reach(bundle, level), alpha, c[memory.free])
         lower = lower_bound(self.regularizer, lam, bundle, c, b, box)
         bundle.record(alpha)
         return MasterSolution(w, lower, memory.box.open)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from dataclasses import dataclass, field
 from functools import singledispatch
 from typing import Any, Protocol, TypeVar
@@ -104,9 +105,9 @@ def lower_bound(regularizer: Regularizer, lam: float, bundle: Bundle, c: Array, 
     dual is infinite, the combination is mixed with the floor until it is not.
     """
     best = b + regularizer.dual(c, lam, box)[0]
-    if np.isfinite(best) and best >= bundle.floor:
+    if math.isfinite(best) and best >= bundle.floor:
         return best
-    if np.isfinite(bundle.floor):
+    if math.isfinite(bundle.floor):
         theta = regularizer.largest_multiple(c, lam)
         mixed = theta * b + (1.0 - theta) * bundle.floor + regularizer.dual(theta * c, lam, box)[0]
         best = max(best, mixed, bundle.floor + regularizer.dual(np.zeros_like(c), lam)[0])

@@ -128,8 +128,10 @@ class PiecewiseMaster:
         b = float(alpha @ bundle.offsets)
         box: Array | float = np.inf
         if self.free.size:
-            norms = np.sqrt((bundle.normals**2 * self._inverse).sum(axis=1))
-            sizes = float(np.sqrt(np.sum(c * c * self._inverse))), float(np.abs(c[self.free]).sum()), b
-            level = quadratic_level(bundle, lam, upper, norms, sizes, self.free)
-            box = free_box.around(bundle, lam, upper, reach_of(norms, level), alpha, c[self.free])
+
+            def reach() -> Array:
+                norms = np.sqrt((bundle.normals**2 * self._inverse).sum(axis=1))
+                return reach_of(norms, quadratic_level(bundle, lam, upper, norms, (c, self._inverse, b), self.free))
+
+            box = free_box.around(bundle, lam, upper, reach, alpha, c[self.free])
         return lower_bound(self.regularizer, lam, bundle, c, b, box)

@@ -56,6 +56,9 @@ class PlaneBound:
         if not free.size:
             return np.inf
         level = max(upper - bundle.floor, 0.0) / lam
-        reach = np.array([self.regularizer.reach(a, level) for a in bundle.normals])
+
+        def reach() -> Array:
+            return np.array([self.regularizer.reach(a, level) for a in bundle.normals])
+
         alpha = np.full(len(bundle), 1.0 / max(1, len(bundle)))
         return self._box.around(bundle, lam, upper, reach, alpha, c[free])

@@ -9,13 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from bmrm import _core
-from bmrm.bundle.storage import Normals, Plane, Slopes
+from bmrm.bundle.storage import Normals, Plane, Slopes, appended
 from bmrm.risks.base import Point
 from bmrm.risks.space import RowSpace
 
 Array: TypeAlias = npt.NDArray[np.float64]
 
 _LARGEST = 1e30
+_EPS = float(np.finfo(np.float64).eps)
 
 
 class Bundle:
@@ -116,15 +117,15 @@ class Bundle:
         (slopes, products), value, a = factors, point.value, point.subgradient
         if not np.isfinite(value):
             return
-        size = abs(value) + _core.inner(np.abs(slopes), np.abs(products)) + _core.inner(np.abs(a), np.abs(point.w))
-        b = value - _core.inner(slopes, products) - 4.0 * np.finfo(np.float64).eps * size
+        size = abs(value) + _core.inner_of_sizes(slopes, products) + _core.inner_of_sizes(a, point.w)
+        b = value - _core.inner(slopes, products) - 4.0 * _EPS * size
         self._add(Plane(slopes, normal=a), b)
 
     def add(self, w: Array, value: float, a: Array) -> None:
         """Add the plane that touches R at w: normal a, offset b = value - <a, w>, less the rounding in it."""
         if not np.isfinite(value):
             return
-        rounding = 4.0 * np.finfo(np.float64).eps * (abs(value) + _core.inner(np.abs(a), np.abs(w)))
+        rounding = 4.0 * _EPS * (abs(value) + _core.inner_of_sizes(a, w))
         self.add_plane(a, value - _core.inner(a, w) - rounding)
 
     def add_plane(self, a: Array, b: float) -> None:
@@ -189,13 +190,13 @@ class Bundle:
     def record(self, multipliers: Array) -> None:
         """Note the multipliers of a master, drop planes idle for too long, and keep the number bounded."""
         self.multipliers = multipliers
-        self.idle = np.where(multipliers > 0.0, 0, self.idle + 1)
-        keep = self.idle <= self.max_idle
-        if np.isfinite(self.floor):
-            keep[0] = True
+        self.idle = (self.idle + 1) * (multipliers <= 0.0)
+        stale = self.idle > self.max_idle
+        if self.floor > -np.inf:
+            stale[0] = False
         # Moving the planes together costs a reading of all of them: worth it only for many at a time.
-        if 4 * int((~keep).sum()) > len(self):
-            self._keep(np.flatnonzero(keep))
+        if 4 * int(np.count_nonzero(stale)) > len(self):
+            self._keep(np.flatnonzero(~stale))
         if len(self) >= self.max_cuts or self._planes.full:
             self._shrink()
 
@@ -223,14 +224,14 @@ class Bundle:
         self.multipliers = self.multipliers[rows]
 
     def _add(self, plane: Plane, b: float) -> None:
-        known = [part for part in (plane.slopes, plane.normal) if part is not None]
-        if abs(b) <= _LARGEST and all(float(np.max(np.abs(part), initial=0.0)) <= _LARGEST for part in known):
+        known = (part is None or _core.within(part, _LARGEST) for part in (plane.slopes, plane.normal))
+        if abs(b) <= _LARGEST and all(known):
             self._append(plane, b, 0.0 if len(self) else 1.0)
 
     def _append(self, plane: Plane, b: float, multiplier: float) -> None:
         self._planes.append(plane)
-        self.offsets = np.append(self.offsets, b)
-        self.ids = np.append(self.ids, self._next_id)
-        self.idle = np.append(self.idle, 0)
-        self.multipliers = np.append(self.multipliers, multiplier)
+        self.offsets = appended(self.offsets, b)
+        self.ids = appended(self.ids, self._next_id)
+        self.idle = appended(self.idle, 0)
+        self.multipliers = appended(self.multipliers, multiplier)
         self._next_id += 1

@@ -13,7 +13,8 @@ u = kappa z / (lam + kappa), it is the same program for lam + kappa and the plan
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,8 @@ from bmrm.bundle.master import MasterSolution, Memory, lower_bound, memory_of, o
 from bmrm.bundle.planes import Array, Bundle
 from bmrm.regularizers.base import Separable
 from bmrm.regularizers.l2 import L2
+
+_NO_COORDINATES: Array = np.empty(0)
 
 
 class _Program(Memory):
@@ -46,16 +49,19 @@ class _Program(Memory):
         """Make the quadratic program's variables match the bundle's planes."""
         if self.qp is None or (self.removals != bundle.removals and not self._drop(bundle)):
             self._restart(bundle)
-        for k in range(self.ids.size, len(bundle)):
-            self._add(bundle, k)
+        if self.ids.size < len(bundle):
+            self._add(bundle)
         self.removals = bundle.removals
         assert self.qp is not None
         return self.qp
 
-    def widen(self, free_part: Array) -> None:
-        """Make the intervals wider that the free coordinates come near the end of."""
-        met = np.abs(free_part) > 0.9 * self.reach
-        self.reach = np.where(met, np.minimum(10.0 * self.reach, 1e15), self.reach)
+    def held(self, free_part: Array) -> Array:
+        """Return the free coordinates within their intervals, which are made wider where one comes near the end."""
+        held: Array = np.maximum(np.minimum(free_part, self.reach), -self.reach)
+        met = np.abs(held) > 0.9 * self.reach
+        if met.any():
+            self.reach = np.where(met, np.minimum(10.0 * self.reach, 1e15), self.reach)
+        return held
 
     def _drop(self, bundle: Bundle) -> bool:
         """Remove the variables of planes that are gone; False if that cannot be done from where we stand."""
@@ -85,20 +91,24 @@ class _Program(Memory):
         self.qp = program_with_slacks(self.free.size)
         self.ids, self.norms, self.gram = np.empty(0, np.int64), np.empty(0), []
         self.slopes = np.empty((0, self.free.size))
-        for k in range(len(bundle)):
-            self._add(bundle, k, known[k] if k < len(known) else None)
+        self._add(bundle, known)
         alpha = on_simplex(bundle.multipliers)
         self.qp.set_start(with_slacks(alpha, alpha @ self.slopes))
 
-    def _add(self, bundle: Bundle, k: int, products: Array | None = None) -> None:
+    def _add(self, bundle: Bundle, known: Sequence[Array] = ()) -> None:
+        """Add the planes that are new to the program, some perhaps with known products."""
         assert self.qp is not None
-        products = bundle.gram_row(k, self.inverse) if products is None else products
-        self.gram.append(products)
-        slopes = without_noise(bundle, self.free)[k]
-        self.slopes = np.vstack([self.slopes, slopes])
-        self.qp.add(np.concatenate([np.zeros(2 * self.free.size), products]), np.concatenate([[1.0], slopes]))
-        self.ids = np.append(self.ids, bundle.ids[k])
-        self.norms = np.append(self.norms, np.sqrt(max(products[k], 0.0)))
+        first, r, slopes = self.ids.size, self.free.size, without_noise(bundle, self.free)
+        for k in range(first, len(bundle)):
+            products = known[k] if k < len(known) else bundle.gram_row(k, self.inverse)
+            self.gram.append(products)
+            h, column = np.zeros(2 * r + k + 1), np.empty(1 + r)
+            h[2 * r :], column[0], column[1:] = products, 1.0, slopes[k]
+            self.qp.add(h, column)
+        norms = [math.sqrt(max(products[-1], 0.0)) for products in self.gram[first:]]
+        self.norms = np.concatenate([self.norms, norms])
+        self.slopes = np.concatenate([self.slopes, slopes[first:]])
+        self.ids = bundle.ids.copy()
 
 
 class L2Master:
@@ -113,7 +123,7 @@ class L2Master:
         program, r = memory.follow(bundle), memory.free.size
         linear = lam * np.concatenate([-memory.reach, -memory.reach, bundle.offsets])
         alpha = on_simplex(program.solve(linear)[2 * r :])
-        free_part = program.multipliers()[1:] / lam
+        free_part = program.multipliers()[1:] / lam if r else _NO_COORDINATES
         c, lower = self._bound(memory, bundle, lam, upper, alpha)
         if r and not program.optimal:
             for other in _second_tries(memory, bundle, lam, linear, alpha):
@@ -121,8 +131,8 @@ class L2Master:
                 if bound > lower:
                     c, lower, (alpha, free_part) = slopes, bound, other
         w = c * memory.inverse / -lam
-        w[memory.free] = np.clip(free_part, -memory.reach, memory.reach)
-        memory.widen(w[memory.free])
+        if r:
+            w[memory.free] = memory.held(free_part)
         bundle.record(alpha)
         return MasterSolution(w, lower, memory.box.open)
 
@@ -135,8 +145,8 @@ class L2Master:
         alpha = on_simplex(program.solve(linear)[2 * r :])
         c, lower = self._bound(memory, bundle, lam, upper, alpha)
         w = u - c * memory.inverse / total
-        w[memory.free] = np.clip(program.multipliers()[1:] / total, -memory.reach, memory.reach)
-        memory.widen(w[memory.free])
+        if r:
+            w[memory.free] = memory.held(program.multipliers()[1:] / total)
         bundle.record(alpha)
         return MasterSolution(w, lower, memory.box.open)
 
@@ -145,9 +155,11 @@ class L2Master:
         c, b = bundle.combine(alpha), float(alpha @ bundle.offsets)
         box: Array | float = np.inf
         if memory.free.size:
-            sizes = float(np.sqrt(np.sum(c * c * memory.inverse))), float(np.abs(c[memory.free]).sum()), b
-            level = quadratic_level(bundle, lam, upper, memory.norms, sizes, memory.free)
-            reach = reach_of(memory.norms, level)
+
+            def reach() -> Array:
+                level = quadratic_level(bundle, lam, upper, memory.norms, (c, memory.inverse, b), memory.free)
+                return reach_of(memory.norms, level)
+
             box = memory.box.around(bundle, lam, upper, reach, alpha, c[memory.free])
         return c, lower_bound(self.regularizer, lam, bundle, c, b, box)
 
@@ -202,9 +214,10 @@ def without_noise(bundle: Bundle, free: npt.NDArray[np.intp]) -> Array:
     """Return the planes' slopes in the free directions, 0 where only rounding is left; the bound counts that in."""
     if not free.size:
         return np.empty((len(bundle), 0))
-    slopes = bundle.normals[:, free]
-    scale = np.abs(slopes).max(axis=0, initial=0.0)
-    return np.where(np.abs(slopes) <= 1e-13 * scale, 0.0, slopes)
+    slopes = bundle.normals.take(free, axis=1)
+    size = np.abs(slopes)
+    slopes[size <= 1e-13 * size.max(axis=0, initial=0.0)] = 0.0
+    return slopes
 
 
 def inverse_weights(regularizer: Separable) -> Array:

@@ -8,7 +8,7 @@ which pays where m and the number of entries of X are small beside t d.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,14 @@ _FEWEST = 20
 def cuts_within_budget(length: int, budget: int = BYTE_BUDGET) -> int:
     """Return how many planes of so many numbers fit the budget: at least 20, at most 2000."""
     return int(np.clip(budget // (8 * max(length, 1)), _FEWEST, 2000))
+
+
+def appended(values: npt.NDArray[Any], value: Any) -> npt.NDArray[Any]:
+    """Return the values (or the rows of a matrix) and one more."""
+    longer = np.empty((len(values) + 1, *values.shape[1:]), values.dtype)
+    longer[:-1] = values
+    longer[-1] = value
+    return longer
 
 
 @dataclass(frozen=True)
@@ -78,9 +86,10 @@ class _Rows:
         return out
 
     def tdot(self, alpha: Array, n_threads: int) -> Array:
-        out = np.zeros(self._table.shape[1])
-        if self.n:
-            _core.dense(self.table).tdot(alpha, out, n_threads)
+        if not self.n:
+            return np.zeros(self._table.shape[1])
+        out = np.empty(self._table.shape[1])
+        _core.dense(self.table).tdot(alpha, out, n_threads)
         return out
 
 

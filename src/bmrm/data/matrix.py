@@ -82,7 +82,11 @@ class Design:
 
     def join(self, g: Array, constant: float) -> Array:
         """Return a vector like w from its two parts."""
-        return np.append(g, constant) if self.intercept else g
+        if not self.intercept:
+            return g
+        joined = np.empty(g.size + 1)
+        joined[:-1], joined[-1] = g, constant
+        return joined
 
     def dot(self, w: Array) -> Array:
         """Return X w."""
@@ -98,9 +102,11 @@ class Design:
 
     def tdot(self, slopes: Array, total: float) -> Array:
         """Return X' slopes; total is the sum of the slopes, which is the constant column's entry."""
-        g = np.empty(self.n_cols)
-        self.matrix.tdot(slopes, g, self.n_threads)
-        return self.join(g, total)
+        g = np.empty(self.dim)
+        if self.intercept:
+            g[-1] = total
+        self.matrix.tdot(slopes, g[: self.n_cols], self.n_threads)
+        return g
 
     @cached_property
     def columns(self) -> _core.Columns:

@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from bmrm import losses, solvers
+from bmrm import _core, losses, solvers
 from bmrm._limits import check_limits
 from bmrm.certificate import Certificate, Status
 from bmrm.data import Design
@@ -301,8 +301,8 @@ def row_vector(values: npt.ArrayLike, m: int, what: str) -> Array:
         raise ValueError(f"{what} must hold numbers: {error}") from None
     if array.shape != (m,):
         raise ValueError(f"{what} must have one number for each of the {m} rows of X, got shape {array.shape}")
-    bad = np.flatnonzero(~np.isfinite(array))
-    if bad.size:
+    if not _core.all_finite(array):
+        bad = np.flatnonzero(~np.isfinite(array))
         raise ValueError(f"{what} of row {bad[0]} is {array[bad[0]]}; NaN and infinity are not accepted")
     return array
 
@@ -312,8 +312,8 @@ def checked_weight(sample_weight: npt.ArrayLike | None, m: int) -> Array | None:
     if sample_weight is None:
         return None
     weight = row_vector(sample_weight, m, "sample_weight")
-    bad = np.flatnonzero(weight < 0.0)
-    if bad.size:
+    if weight.min(initial=0.0) < 0.0:
+        bad = np.flatnonzero(weight < 0.0)
         raise ValueError(f"sample_weight of row {bad[0]} is {weight[bad[0]]:g}; weights must be at least 0")
     if not weight.any():
         raise ValueError("sample_weight is zero for all rows; at least one weight must be above zero")

@@ -191,15 +191,14 @@ class LinearClassifier(ClassifierMixin, PartialModel):  # type: ignore[misc]
         """
         loss = self._chosen_loss()
         X, y = self._checked_data(X, y=y)
-        check_classification_targets(y)
         weight = checked_weight(sample_weight, len(y))
-        classes, codes = _classes(y, weight)
+        classes, codes = _two_classes(y, weight) or _classes(y, weight)
         weight = _with_class_weight(self.class_weight, classes, codes, weight)
         sample = self._sample(X, y, loss, sample_weight, offset, weight)
         resume = np.array_equal(getattr(self, "classes_", classes), classes)
         self.classes_ = classes
         first, n_problems = (1, 1) if len(classes) == 2 else (0, len(classes))
-        self._minimize(sample, lambda k: np.where(codes == first + k, 1.0, -1.0), n_problems, resume)
+        self._minimize(sample, lambda k: 2.0 * (codes == first + k) - 1.0, n_problems, resume)
         return self
 
     def partial_fit(
@@ -245,7 +244,7 @@ class LinearClassifier(ClassifierMixin, PartialModel):  # type: ignore[misc]
         weight = _with_class_weight(self.class_weight, self.classes_, codes, weight)
         sample = self._sample(X, y, loss, sample_weight, offset, weight)
         first_code, n_problems = (1, 1) if len(self.classes_) == 2 else (0, len(self.classes_))
-        self._carry_on(sample, lambda k: np.where(codes == first_code + k, 1.0, -1.0), n_problems)
+        self._carry_on(sample, lambda k: 2.0 * (codes == first_code + k) - 1.0, n_problems)
         return self
 
     def decision_function(self, X: Any, offset: npt.ArrayLike | None = None) -> Array:
@@ -301,8 +300,24 @@ class LinearClassifier(ClassifierMixin, PartialModel):  # type: ignore[misc]
         return self.coef_, self.intercept_
 
 
+def _two_classes(y: npt.NDArray[Any], weight: Array | None) -> tuple[npt.NDArray[Any], npt.NDArray[Any]] | None:
+    """Return what `_classes` does without sorting, where the labels are two whole numbers; else None."""
+    if y.dtype.kind not in "biuf" or not y.size:
+        return None
+    other = y != y[0]
+    labels = np.array([y[0], y[np.argmax(other)]])
+    second = y == labels[1]
+    whole = np.isfinite(labels).all() and (labels == np.floor(labels)).all()
+    if not (whole and other.any()) or np.count_nonzero(other) != np.count_nonzero(second):
+        return None
+    if weight is not None and not (weight[other].any() and weight[~other].any()):
+        return None
+    return (labels, other.view(np.int8)) if labels[0] < labels[1] else (labels[::-1].copy(), (~other).view(np.int8))
+
+
 def _classes(y: npt.NDArray[Any], weight: Array | None) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
     """Return the classes that count, and the code of each row; -1 where the class does not count."""
+    check_classification_targets(y)
     labels, codes = np.unique(y, return_inverse=True)
     counts = np.bincount(codes, weights=weight, minlength=len(labels)) > 0.0
     if counts.sum() < 2:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from bmrm import _core
 from bmrm._registry import Registry
 from bmrm._traits import Trait
 
@@ -107,8 +108,8 @@ def finite_targets(y: npt.ArrayLike) -> Array:
         values = np.ascontiguousarray(values[:, 0])
     if values.ndim != 1:
         raise ValueError(f"targets must be one number for each row, got an array of shape {values.shape}")
-    bad = np.flatnonzero(~np.isfinite(values))
-    if bad.size:
+    if not _core.all_finite(values):
+        bad = np.flatnonzero(~np.isfinite(values))
         raise ValueError(f"target of row {bad[0]} is {values[bad[0]]}; targets must be finite ({bad.size} are not)")
     return values
 

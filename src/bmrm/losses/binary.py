@@ -21,17 +21,17 @@ class MarginLoss(ScalarLoss):
 
     def encode(self, y: npt.ArrayLike, groups: npt.ArrayLike | None = None) -> Targets:
         """Return the targets as -1.0 and 1.0."""
-        values = super().encode(y, groups)
+        values: Array = super().encode(y, groups)
+        if _core.all_signs(values):
+            return values
         if values.size and values.min() == 0.0 and np.all((values == 0.0) | (values == 1.0)):
             return 2.0 * values - 1.0
-        if not np.all(np.abs(values) == 1.0):
-            found = ", ".join(f"{label:g}" for label in np.unique(values)[:6])
-            row = int(np.argmax(~np.isin(values, (-1.0, 0.0, 1.0))))
-            raise ValueError(
-                f"target of row {row} is {values[row]:g}, but loss '{self.name}' takes -1 and 1 (or 0 and 1); "
-                f"the targets here are {found}"
-            )
-        return values
+        found = ", ".join(f"{label:g}" for label in np.unique(values)[:6])
+        row = int(np.argmax(~np.isin(values, (-1.0, 0.0, 1.0))))
+        raise ValueError(
+            f"target of row {row} is {values[row]:g}, but loss '{self.name}' takes -1 and 1 (or 0 and 1); "
+            f"the targets here are {found}"
+        )
 
     def decide(self, scores: Array) -> Array:
         """Return the sign of each score; 0 counts as positive."""

@@ -5,17 +5,21 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from bmrm import _core
 from bmrm._registry import Registry
 from bmrm._traits import Trait
 
 Array: TypeAlias = npt.NDArray[np.float64]
 
 REGULARIZERS: Registry[Regularizer] = Registry("regularizer")
+
+_NO_BOX = np.array([np.inf])
 
 
 @dataclass(frozen=True)
@@ -168,12 +172,12 @@ class Separable(Regularizer):
             )
         return replace(self, weights=weights, bounds=bounds)
 
-    @property
+    @cached_property
     def s(self) -> Array:
         """The weights as an array; a single 1 if all are 1."""
         return np.ones(1) if self.weights is None else np.asarray(self.weights)
 
-    @property
+    @cached_property
     def free(self) -> npt.NDArray[np.intp]:
         """The coordinates with weight 0."""
         return np.zeros(0, np.intp) if self.weights is None else np.flatnonzero(self.s == 0.0)
@@ -188,10 +192,20 @@ class Separable(Regularizer):
         """The upper bounds."""
         return np.inf if self.bounds is None else np.asarray(self.bounds[1])
 
-    @property
+    @cached_property
     def parts(self) -> tuple[Array, Array]:
         """Weights u and v of a regularizer sum_j u_j |w_j| + v_j w_j^2 / 2, where it is one (trait ELASTIC)."""
         raise NotImplementedError(f"regularizer '{self.name}' is more than absolute values and squares")
+
+    @cached_property
+    def _ends(self) -> tuple[Array, Array]:
+        """The bounds as arrays, of one entry where all are the same."""
+        return np.atleast_1d(np.float64(self.lower)), np.atleast_1d(np.float64(self.upper))
+
+    def _elastic_dual(self, c: Array, lam: float, box: Array | float) -> tuple[float, Array]:
+        """Return `dual` for absolute values and squares: each coordinate at its soft threshold within the bounds."""
+        within = _NO_BOX if isinstance(box, float) and box == np.inf else np.atleast_1d(np.float64(box))
+        return _core.elastic_dual(c, lam, *self.parts, *self._ends, within)
 
     def clip(self, w: Array) -> Array:
         """Return the nearest vector within the bounds."""

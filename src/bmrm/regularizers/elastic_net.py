@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -60,7 +61,7 @@ class ElasticNet(Separable, name="elastic_net"):
             found |= {Trait.SMOOTH_REGULARIZER, Trait.QUADRATIC}
         return super()._traits() | found
 
-    @property
+    @cached_property
     def parts(self) -> tuple[Array, Array]:
         """Weights of the absolute values and of the halved squares."""
         return self.r * self.s, (1.0 - self.r) * self.s
@@ -97,13 +98,7 @@ class ElasticNet(Separable, name="elastic_net"):
 
     def dual(self, c: Array, lam: float, box: Array | float = np.inf) -> tuple[float, Array]:
         """Return min lam Omega(w) + <c, w>, at the soft threshold of -c within the bounds."""
-        absolute, square = (np.broadcast_to(lam * part, c.shape) for part in self.parts)
-        lower, upper = np.maximum(self.lower, -np.asarray(box)), np.minimum(self.upper, box)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            excess = _soft(c, absolute)
-            w = np.clip(np.where(excess == 0.0, 0.0, -excess / square), lower, upper)
-            terms = (absolute + c * np.sign(w) + np.where(square > 0.0, 0.5 * square * np.abs(w), 0.0)) * np.abs(w)
-        return float(np.sum(np.where(w == 0.0, 0.0, terms))), w
+        return self._elastic_dual(c, lam, box)
 
     def reach(self, a: Array, level: float) -> float:
         """Return the largest <a, w>: at w = soft(a, mu r s) / (mu (1 - r) s) for the multiplier mu of the level.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -36,14 +37,14 @@ class L1(Separable, name="l1"):
 
     traits = frozenset({Trait.ELASTIC, Trait.PURE})
 
-    @property
+    @cached_property
     def parts(self) -> tuple[Array, Array]:
         """Weights of the absolute values and of the halved squares."""
         return self.s, np.zeros_like(self.s)
 
     def value(self, w: Array) -> float:
         """Return Omega(w); +inf outside the bounds."""
-        return float(np.sum(self.s * np.abs(w))) if self.inside(w) else np.inf
+        return float((self.s * np.abs(w)).sum()) if self.inside(w) else np.inf
 
     def subgradient(self, w: Array) -> Array:
         """Return weights * sign(w)."""
@@ -64,13 +65,7 @@ class L1(Separable, name="l1"):
 
     def dual(self, c: Array, lam: float, box: Array | float = np.inf) -> tuple[float, Array]:
         """Return min lam Omega(w) + <c, w>: 0 where |c| <= lam weights, else at a bound."""
-        weight = lam * np.broadcast_to(self.s, c.shape)
-        lower, upper = np.maximum(self.lower, -np.asarray(box)), np.minimum(self.upper, box)
-        w = np.where(c > weight, lower, np.where(c < -weight, upper, 0.0))
-        w = np.clip(w, lower, upper)
-        with np.errstate(invalid="ignore"):
-            terms = np.where(w == 0.0, 0.0, (weight + c * np.sign(w)) * np.abs(w))
-        return float(np.sum(terms)), w
+        return self._elastic_dual(c, lam, box)
 
     def rescaled(self, c: Array) -> Separable:
         """Return the weights times c."""

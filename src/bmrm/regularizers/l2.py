@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -38,14 +39,14 @@ class L2(Separable, name="l2"):
 
     traits = frozenset({Trait.ELASTIC, Trait.PURE, Trait.SMOOTH_REGULARIZER, Trait.QUADRATIC, Trait.STRONGLY_CONVEX})
 
-    @property
+    @cached_property
     def parts(self) -> tuple[Array, Array]:
         """Weights of the absolute values and of the halved squares."""
         return np.zeros_like(self.s), self.s
 
     def value(self, w: Array) -> float:
         """Return Omega(w); +inf outside the bounds."""
-        return 0.5 * float(np.sum(self.s * w * w)) if self.inside(w) else np.inf
+        return 0.5 * float((self.s * w * w).sum()) if self.inside(w) else np.inf
 
     def subgradient(self, w: Array) -> Array:
         """Return the gradient weights * w."""
@@ -58,7 +59,7 @@ class L2(Separable, name="l2"):
     def along(self, w: Array, d: Array) -> Along:
         """Return the parabola t -> Omega(w + t d)."""
         sd = self.s * d
-        return Along(0.5 * float(np.sum(self.s * w * w)), _core.inner(sd, w), _core.inner(sd, d))
+        return Along(0.5 * float((self.s * w * w).sum()), _core.inner(sd, w), _core.inner(sd, d))
 
     def prox(self, v: Array, step: float) -> Array:
         """Return v / (1 + step * weights), within the bounds."""
@@ -69,14 +70,7 @@ class L2(Separable, name="l2"):
         if self.bounds is None and Trait.FREE_COORDINATES not in self.traits and np.ndim(box) == 0 and np.isinf(box):
             w = c / (-lam * self.s)
             return 0.5 * _core.inner(c, w), w
-        curvature = lam * np.broadcast_to(self.s, c.shape)
-        lower, upper = np.maximum(self.lower, -np.asarray(box)), np.minimum(self.upper, box)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            w = np.where(c == 0.0, 0.0, -c / curvature)
-        w = np.clip(w, lower, upper)
-        with np.errstate(invalid="ignore"):
-            terms = np.where(curvature > 0.0, (0.5 * curvature * w + c) * w, np.where(c == 0.0, 0.0, c * w))
-        return float(np.sum(terms)), w
+        return self._elastic_dual(c, lam, box)
 
     def rescaled(self, c: Array) -> Separable:
         """Return the weights times c^2."""

@@ -29,16 +29,16 @@ class RowCurvature:
 
     def at(self, scores: Array) -> Array:
         """Return c_i = p_i l''(f_i), p the normalized weights."""
-        risk, c = self.risk, np.empty_like(scores)
+        risk, c = self.risk, np.empty(scores.size)
         risk.kernel.curvature(scores, risk.targets, risk.weight, risk.scale, c)
         return c
 
     def gram(self, c: Array) -> Array:
         """Return the matrix; only its lower triangle is filled. One reading of the rows counts as one product."""
         design = self.risk.design
-        rows = np.flatnonzero(c)
-        H = np.zeros((design.n_cols, design.n_cols))
-        design.matrix.gram(rows, c[rows], H, design.n_threads)
+        rows = c.nonzero()[0]
+        H = np.empty((design.n_cols, design.n_cols))
+        design.matrix.gram(rows, c if rows.size == c.size else c[rows], H, design.n_threads)
         self.risk.products += 1
         if not design.intercept:
             return H
@@ -50,7 +50,7 @@ class RowCurvature:
     def pull_back(self, u: Array) -> Array:
         """Return X' u: one product."""
         self.risk.products += 1
-        return self.risk.design.tdot(u, float(np.sum(u)))
+        return self.risk.design.tdot(u, float(u.sum()))
 
     def times(self, rows: Rows, c: Array, v: Array) -> Array:
         """Return X' diag(c) X v, where c is 0 outside the rows: two products."""

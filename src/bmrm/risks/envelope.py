@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bmrm import _core
 from bmrm.risks.base import Array
 from bmrm.risks.linear import LinearRisk
 
@@ -49,11 +50,12 @@ class Envelope:
 
     def __init__(self, risk: LinearRisk, center: Array, q: float) -> None:
         self.risk, self.center, self.q = risk, center, q
+        self._shift = q * center
 
     def at(self, scores: Array) -> Smoothed:
         """Return the rows of the envelope at the scores; no product with the data."""
-        z, slopes, bends = np.empty_like(scores), np.empty_like(scores), np.empty_like(scores)
-        self.risk.kernel.prox(scores + self.q * self.center, self.risk.targets, self.q, z, slopes, bends)
+        z, slopes, bends = np.empty(scores.size), np.empty(scores.size), np.empty(scores.size)
+        self.risk.kernel.prox(scores + self._shift, self.risk.targets, self.q, z, slopes, bends)
         return Smoothed(z, slopes, bends)
 
     def slope_along(self, scores: Array, direction: Array, weighted: Array) -> tuple[float, float, Smoothed]:
@@ -71,7 +73,6 @@ def plane(risk: LinearRisk, rows: Smoothed) -> tuple[Array, float, float]:
     weighted = risk.full_weight * rows.slopes
     loss = risk.loss_and_slopes(rows.z)[0]
     shift = rows.z if risk.offset is None else rows.z - risk.offset
-    terms = weighted * shift
-    rounding = 8.0 * _EPS * (abs(loss) + float(np.abs(terms).sum()))
-    a = risk.pull_back(weighted, float(np.sum(weighted)))
-    return a, loss - float(np.sum(terms)) - rounding, loss
+    rounding = 8.0 * _EPS * (abs(loss) + _core.inner_of_sizes(weighted, shift))
+    a = risk.pull_back(weighted, float(weighted.sum()))
+    return a, loss - float((weighted * shift).sum()) - rounding, loss

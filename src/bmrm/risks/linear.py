@@ -101,13 +101,15 @@ class LinearRisk(Risk):
         self.products += 2
         design = self.design
         columns, constant = design.split(w)
-        scores, slopes, g = np.empty(design.n_rows), np.empty(design.n_rows), np.empty(design.n_cols)
+        scores, slopes, g = np.empty(design.n_rows), np.empty(design.n_rows), np.empty(design.dim)
         value, total = design.matrix.evaluate(
             self.kernel, columns, constant, self.offset, self.targets, self.weight, self.scale,
-            scores, slopes, g, design.n_threads,
+            scores, slopes, g[: design.n_cols], design.n_threads,
         )  # fmt: skip
+        if design.intercept:
+            g[-1] = total + self.loss.tilt
         point = LinearPoint(self, w, scores)
-        point._loss, point._subgradient = (value, slopes, total), design.join(g, total + self.loss.tilt)
+        point._loss, point._subgradient = (value, slopes, total), g
         return point
 
     def space(self) -> RowSpace | None:
@@ -130,7 +132,7 @@ class LinearRisk(Risk):
                     f"{scores.size} scores, got shapes {np.shape(value)} and {slopes.shape}"
                 )
             return float(value), slopes, float(np.sum(slopes))
-        slopes = np.empty_like(scores)
+        slopes = np.empty(scores.size)
         value, total = self.kernel.evaluate(scores, self.targets, self.weight, self.scale, slopes, self.n_threads)
         return value, slopes, total
 
@@ -295,16 +297,16 @@ def _row_vector(values: npt.ArrayLike, m: int, what: str) -> Array:
     array = np.ascontiguousarray(raw, dtype=np.float64)
     if array.shape != (m,):
         raise ValueError(f"{what} must have one number for each of the {m} rows, got shape {array.shape}")
-    bad = np.flatnonzero(~np.isfinite(array))
-    if bad.size:
+    if not _core.all_finite(array):
+        bad = np.flatnonzero(~np.isfinite(array))
         raise ValueError(f"{what} of row {bad[0]} is {array[bad[0]]}; it must be finite")
     return array
 
 
 def _normalized(sample_weight: npt.ArrayLike, m: int) -> Array:
     weight = _row_vector(sample_weight, m, "sample_weight")
-    bad = np.flatnonzero(weight < 0.0)
-    if bad.size:
+    if weight.min() < 0.0:
+        bad = np.flatnonzero(weight < 0.0)
         raise ValueError(f"sample_weight of row {bad[0]} is {weight[bad[0]]:g}; weights must be at least 0")
     largest = weight.max()
     if largest <= 0.0:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -85,7 +85,7 @@ class Auto(Solver, name="auto"):
                 leave = watch.tired and k + 1 < len(solvers)
                 start = Start(step.w, step.bundle, start.seed)
                 kept = (k + 1, None, None, best, upper) if leave else (k, watch, step.memory, step.w, upper)
-                yield replace(step, w=best, upper=upper, memory=kept)
+                yield Step(best, upper, step.lower, step.bundle, kept)
                 if leave:
                     break
             watch = None
@@ -166,9 +166,9 @@ def _with_weights(problem: Problem) -> Problem:
 def _units(problem: Problem) -> Array | None:
     """Return powers of two that bring all columns to about one size; None where they have it, or if unknown."""
     sizes = problem.risk.sizes()
-    if sizes is None or problem.regularizer.rescaled(np.ones(sizes.size)) is None:
+    if sizes is None:
         return None
     known = sizes[sizes > 0.0]
     if not known.size or known.max() <= _UNEVEN * known.min():
         return None
-    return powers_of_two(sizes)
+    return None if problem.regularizer.rescaled(np.ones(sizes.size)) is None else powers_of_two(sizes)

@@ -13,6 +13,7 @@ from bmrm.risks.curvature import RowCurvature
 from bmrm.risks.linear import LinearRisk
 from bmrm.solvers.base import solve_master
 
+_REACHES = (10.0 ** np.arange(1, 16)).tolist()  # the master widens its intervals by 10 where they are too narrow
 FEW_FREE = 1  # free coordinates for which the planes' box is worth its time
 _NEARLY = 1e-6
 _EPS = float(np.finfo(np.float64).eps)
@@ -77,7 +78,7 @@ def bound_of(problem: Problem, master: Master, bundle: Bundle, upper: float, w: 
     if not free.size:
         return solve_master(problem, master, bundle, upper, w).lower
     master, lower = master_for(problem.regularizer), -np.inf
-    for reach in 10.0 ** np.arange(1, 16):  # the master widens its intervals by 10 where they are too narrow
+    for reach in _REACHES:
         solution = solve_master(problem, master, bundle, upper, w)
         lower = max(lower, solution.lower)
         if np.abs(solution.w[free]).max() <= 0.9 * reach:

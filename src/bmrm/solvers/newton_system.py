@@ -52,12 +52,13 @@ class NewtonSystem:
         return 1.0 / np.sqrt(self.diagonal)
 
     def _factored(self, c: Array) -> Callable[[Array, float], Array]:
-        H, places = self.curvature.gram(c), np.arange(self.r.size)
-        self.diagonal = H[places, places] + self.r
+        H = self.curvature.gram(c)
+        diagonal = H.reshape(-1)[:: self.r.size + 1]
+        self.diagonal = diagonal + self.r
         scaling = self._scaling()
         H *= scaling
         H *= scaling[:, None]
-        H[places, places] = 1.0
+        diagonal[:] = 1.0
         inverse, r = factored(H, self.ridge), self.r
 
         def solve(g: Array, accuracy: float) -> Array:

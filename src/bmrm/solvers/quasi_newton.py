@@ -179,7 +179,7 @@ def bound(
         return max(solution.lower, model_bound(problem, point.w, upper, iteration))
     while True:
         solution = solve_master(problem, master, bundle, upper, point.w)
-        if not upper - solution.lower <= _CLOSES * gap:
+        if not 0.0 < upper - solution.lower < _CLOSES * gap:
             return solution.lower
         gap = upper - solution.lower
         cut_toward(point, solution.w, upper, bundle)

@@ -180,7 +180,7 @@ class _Run:
 
     def _is_solved(self) -> bool:
         diagonal = np.where(self.r > 0.0, self.r, self.system.diagonal)
-        error = 0.5 * float(np.sum(self.gradient**2 / diagonal))
+        error = 0.5 * float((self.gradient**2 / diagonal).sum())
         # Far from the solution the excess is large for another reason, therefore the gap.
         return error <= max(_ENOUGH * min(self.excess, self.upper - self.lower), 1e-16 * abs(self.upper))
 
@@ -189,7 +189,7 @@ class _Run:
         self.envelope = Envelope(self.risk, center, 1.0 / self.sigma)
         self.rows = self.envelope.at(self.point.scores)
         weighted = self.p * self.rows.slopes
-        self.gradient = self.r * self.point.w + self.risk.pull_back(weighted, float(np.sum(weighted)))
+        self.gradient = self.r * self.point.w + self.risk.pull_back(weighted, float(weighted.sum()))
         self.inner = 0
 
     def _newton_step(self) -> None:
@@ -203,8 +203,8 @@ class _Run:
     def _search(self, line: LinearLine) -> tuple[float, Smoothed]:
         """Return a step at which the inner objective's slope has nearly vanished: Newton steps within a bracket."""
         w, d, u = self.point.w, line.direction, line.score_direction
-        weighted, square = self.p * u, float((self.r * d) @ d)
-        linear, at_zero = float((self.r * d) @ w), float(self.gradient @ d)
+        weighted, curved = self.p * u, self.r * d
+        square, linear, at_zero = float(curved @ d), float(curved @ w), float(self.gradient @ d)
         t, low, high = 1.0, 0.0, np.inf
         for _ in range(_TRIALS):
             slope, bend, rows = self.envelope.slope_along(self.point.scores + t * u, u, weighted)

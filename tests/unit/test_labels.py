@@ -1,0 +1,51 @@
+"""Two classes are told apart without sorting; the answer is that of the sorted way."""
+
+import numpy as np
+import pytest
+
+from bmrm.estimators.classification import _classes, _two_classes
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.int8, np.uint8])
+@pytest.mark.parametrize("labels", [(0, 1), (1, 0), (7, 3)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_two_classes_are_those_of_the_sorted_way(rng, dtype, labels, weighted):
+    y = np.array(labels, dtype=dtype)[rng.integers(0, 2, size=50)]
+    y[:2] = labels
+    weight = rng.random(50) if weighted else None
+    found, expected = _two_classes(y, weight), _classes(y, weight)
+    assert found is not None
+    assert found[0].dtype == expected[0].dtype
+    assert np.array_equal(found[0], expected[0])
+    assert np.array_equal(found[1], expected[1])
+
+
+def test_truth_values_are_two_classes():
+    classes, codes = _two_classes(np.array([True, False, True]), None)
+    assert classes.tolist() == [False, True]
+    assert codes.tolist() == [1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        np.zeros(4),
+        np.array([0, 1, 2]),
+        np.array([0.5, 1.0]),
+        np.array([0.0, np.nan]),
+        np.array([np.nan, 0.0]),
+        np.array([0.0, np.inf]),
+        np.array(["a", "b"]),
+        np.array(["a", "b"], dtype=object),
+        np.zeros(0),
+    ],
+)
+def test_everything_else_is_left_to_the_sorted_way(y):
+    assert _two_classes(y, None) is None
+
+
+def test_a_class_without_weight_does_not_count():
+    y, weight = np.array([0, 1, 1]), np.array([1.0, 0.0, 0.0])
+    assert _two_classes(y, weight) is None
+    with pytest.raises(ValueError, match="one class only"):
+        _classes(y, weight)
