@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from bmrm._traits import Trait
 from bmrm.problem import Problem, missing
+from bmrm.regularizers import L2, Zero
 from bmrm.risks.base import Array
 from bmrm.risks.linear import LinearRisk
 from bmrm.risks.scaled import powers_of_two
@@ -19,13 +21,16 @@ from bmrm.solvers.lbfgs import LBFGS
 from bmrm.solvers.ls_bmrm import LsBMRM
 from bmrm.solvers.newton import Newton
 from bmrm.solvers.semismooth_newton import SemismoothNewton
+from bmrm.solvers.subgradient_bfgs import SubgradientLBFGS
 from bmrm.solvers.units import steps_in_units
 
 _UNEVEN = 100.0  # columns whose sizes differ by more are brought to one size
 _PATIENCE = 20  # steps in which the gap must have fallen to half of what it was
 _FEW_COLUMNS = 1000
 _FEW_ROWS = 2000
+_FEW_FREE = 5
 _SMALL_LAM = 1e-5
+_IN_UNITS = (LBFGS, LsBMRM)  # solvers that mind the sizes of columns
 
 
 @dataclass(frozen=True)
@@ -35,20 +40,21 @@ class Auto(Solver, name="auto"):
     ===============================  =====================================================================
     loss and regularizer             solvers, in this order
     ===============================  =====================================================================
-    smooth rows, l2                  `newton`
+    smooth rows, l2 or no penalty    `newton`
     other rows, l2                   `dual_coordinate`, then `semismooth_newton`; the latter at once where
                                      columns are few, and rows too or lam is small or columns uneven
-    smooth rows, l1 or elastic net   `coordinate`
-    piecewise linear rows, l1        `interior_point`, for few columns
+    smooth rows, l1 or elastic net   `coordinate`; with bounds on w, for l2 and no penalty as well
     smooth                           `lbfgs`
     ===============================  =====================================================================
 
-    Behind all of them stands `ls_bmrm`, which makes progress on every convex problem: a solver that has not halved
-    the gap within 20 steps, or can go no further, leaves its point to the next one, and L-BFGS its planes as well
-    (the planes of the others crowd around one point, which the master problem does not like). Where `ls_bmrm` comes to
-    a stand as well, it begins once more at 0; the best point is kept. `lbfgs` and `ls_bmrm` run in other units, w = c v
-    with powers of two c, where columns differ in size by more than a factor of 100; Newton steps and coordinate steps
-    do not mind the units.
+    Next comes `interior_point`, for piecewise quadratic rows, any penalty, bounds and few columns; at once where more
+    than 5 coordinates are free. Where the risk has no lower bound, `subgradient_lbfgs` looks for a way down. Behind all
+    of them stands `ls_bmrm`, which makes progress on every convex problem: a solver that has not halved the gap within
+    20 steps (`interior_point`: 40, its bound may come last), or can go no further, leaves its point to the next one,
+    and L-BFGS its planes as well (the planes of the others crowd around one point, which the master problem does not
+    like). Where `ls_bmrm` comes to a stand as well, it begins once more at 0; the best point is kept. `lbfgs` and
+    `ls_bmrm` run in other units, w = c v with powers of two c, where columns differ in size by more than a factor of
+    100; Newton steps and coordinate steps do not mind the units.
 
     Examples
     --------
@@ -61,16 +67,17 @@ class Auto(Solver, name="auto"):
     def steps(self, problem: Problem, start: Start) -> Iterator[Step]:
         """Yield the steps of the solvers chosen, one after the other, with the best point of them all."""
         stage, watch, memory, w, upper = start.memory or (0, None, None, start.w, np.inf)
-        best, c = start.w, _units(problem)
-        solvers = _chosen(problem, uneven=c is not None)
+        best, c, weighted = start.w, _units(problem), _with_weights(problem)
+        solvers = _chosen(weighted, uneven=c is not None)
         start = Start(w, bundle_for(problem, start, None), start.seed, memory)
         for k, solver in enumerate(solvers[stage:], stage):
             if k > stage or (k > 0 and memory is None):
-                start = _handed_over(problem, solvers[k - 1], start, best)
+                start = _handed_over(problem, solvers[k - 1 : k + 1], start, best)
             watch = watch or _Watch(solver)
-            steps = solver.steps(problem, start)
-            if c is not None and isinstance(solver, (LBFGS, LsBMRM)):
+            if c is not None and isinstance(solver, _IN_UNITS):
                 steps = steps_in_units(solver, problem, c, start)
+            else:
+                steps = solver.steps(problem if isinstance(solver, _IN_UNITS) else weighted, start)
             for step in steps:
                 if step.upper <= upper:
                     best, upper = step.w, step.upper
@@ -84,12 +91,13 @@ class Auto(Solver, name="auto"):
             watch = None
 
 
-def _handed_over(problem: Problem, before: Solver, start: Start, best: Array) -> Start:
-    """Return where the next solver begins: at the best point; for the last try of all at 0, with new planes."""
-    if isinstance(before, LsBMRM):
-        return Start(problem.regularizer.prox(np.zeros(problem.risk.dim), 1.0), seed=start.seed)
+def _handed_over(problem: Problem, pair: Sequence[Solver], start: Start, best: Array) -> Start:
+    """Return where the next solver begins: at the best point, some with new planes at 0, which they come from best."""
+    before, after = pair
     if isinstance(before, LBFGS):
         return Start(best, start.bundle, start.seed)
+    if isinstance(after, InteriorPoint) or (isinstance(before, LsBMRM) and isinstance(after, LsBMRM)):
+        return Start(problem.regularizer.prox(np.zeros(problem.risk.dim), 1.0), seed=start.seed)
     return Start(best, seed=start.seed)
 
 
@@ -100,6 +108,8 @@ class _Watch:
         self.upper, self.lower, self.mark, self.waited = np.inf, -np.inf, np.inf, 0
         # The bundle method may be slow; it is left only when it has come to a stand.
         self.share, self.patience = (0.99, 3 * _PATIENCE) if isinstance(solver, LsBMRM) else (0.5, _PATIENCE)
+        if isinstance(solver, InteriorPoint):
+            self.patience = 2 * _PATIENCE
 
     def see(self, step: Step) -> None:
         """Note the step's bounds."""
@@ -123,6 +133,8 @@ def _chosen(problem: Problem, uneven: bool) -> list[Solver]:
         return not missing(solver, problem)
 
     few = problem.risk.dim <= _FEW_COLUMNS
+    central = fits(InteriorPoint) and few
+    free = getattr(problem.regularizer, "free", ())
     chosen: list[Solver] = []
     if fits(Newton):
         chosen.append(Newton())
@@ -133,11 +145,22 @@ def _chosen(problem: Problem, uneven: bool) -> list[Solver]:
         chosen.append(SemismoothNewton())
     elif fits(Coordinate):
         chosen.append(Coordinate())
-    elif fits(InteriorPoint) and few:
-        chosen.append(InteriorPoint())
-    elif fits(LBFGS):
+    elif fits(LBFGS) and not central:
         chosen.append(LBFGS())
+    if central:
+        first = len(free) > _FEW_FREE and not fits(Newton)
+        chosen.insert(0 if first else len(chosen), InteriorPoint())
+    if Trait.UNBOUNDED_RISK in problem.traits and fits(SubgradientLBFGS):
+        return [LsBMRM(), SubgradientLBFGS(), LsBMRM()]
     return [*chosen, LsBMRM(), LsBMRM()] if chosen else [LsBMRM()]
+
+
+def _with_weights(problem: Problem) -> Problem:
+    """Return a problem of few columns without a penalty as one of weights 0, which more solvers take; others as is."""
+    regularizer = problem.regularizer
+    if not isinstance(regularizer, Zero) or problem.risk.dim > _FEW_COLUMNS:
+        return problem
+    return Problem(problem.risk, L2(np.zeros(problem.risk.dim), regularizer.bounds), problem.lam)
 
 
 def _units(problem: Problem) -> Array | None:

@@ -8,6 +8,8 @@ import numpy as np
 
 from bmrm.risks.base import Array
 
+_WELL_INSIDE = 1e-3
+
 
 @dataclass
 class Direction:
@@ -33,21 +35,26 @@ class Barrier:
     share : array that broadcasts against a
         Where in [0, J] theta begins, as a share of J; it is kept away from both ends.
     mu : float or array
-        The products theta v and eta u at the start, for terms with an end.
+        The products theta v and eta u at the start, for terms with an end and for walls.
+    room : array, optional
+        The least v at the start of walls, the terms with neither end nor give: a <= 0 is demanded there.
     """
 
-    def __init__(self, a: Array, jump: Array, give: Array, share: Array, mu: Array | float) -> None:
+    def __init__(
+        self, a: Array, jump: Array, give: Array, share: Array, mu: Array | float, room: Array | float = 1.0
+    ) -> None:
         finite = np.broadcast_to(np.isfinite(jump), a.shape)
         self.finite, self.give = finite, np.broadcast_to(give, a.shape)
         share = np.clip(share, 0.05, 0.95)
         J = np.where(finite, jump, 1.0)
         shift = 0.5 * float(np.sum(np.abs(a))) / max(a.size, 1) or 1.0
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ramp = np.where(finite, 0.0, (np.maximum(a, 0.0) + shift) / self.give)
-        self.theta = np.where(finite, share * J, ramp)
+        wall = ~finite & (self.give == 0.0)
+        distance = np.where(wall, np.maximum(-a, room), 1.0)
+        ramp = (np.maximum(a, 0.0) + shift) / np.where(self.give > 0.0, self.give, 1.0)
+        self.theta = np.where(finite, share * J, np.where(wall, mu / distance, ramp))
         self.eta = np.where(finite, (1.0 - share) * J, 1.0)
         self.u = np.where(finite, mu / self.eta, 0.0)
-        self.v = np.where(finite, mu / self.theta, self.give * self.theta - a)
+        self.v = np.where(finite, mu / self.theta, np.where(wall, distance, self.give * self.theta - a))
         self.pairs = self.theta.size + int(np.count_nonzero(finite))
 
     def products(self) -> Array:
@@ -99,6 +106,66 @@ class Barrier:
         """Return theta v + eta u after the step."""
         eta = np.where(self.finite, self.eta - t * d.theta, 1.0)
         return (self.theta + t * d.theta) * (self.v + t * d.v) + eta * (self.u + t * d.u)
+
+
+class CoordinateTerms:
+    """Absolute values and bounds of single coordinates as terms of sign (w_j - knot).
+
+    u |w_j| is -u w_j and a kink of 2 u at 0; a bound is a wall, a kink without an end.
+
+    Parameters
+    ----------
+    absolute : array
+        The weights u.
+    lower, upper : arrays
+        The bounds; where both are equal, there is nothing to decide and no wall.
+    """
+
+    def __init__(self, absolute: Array, lower: Array, upper: Array) -> None:
+        signed, apart = np.flatnonzero(absolute), lower < upper
+        below, above = np.flatnonzero(np.isfinite(lower) & apart), np.flatnonzero(np.isfinite(upper) & apart)
+        self.slopes: Array = -absolute
+        self.j = np.concatenate([signed, below, above])
+        self.sign = np.repeat([1.0, -1.0, 1.0], [signed.size, below.size, above.size])
+        self.knot = np.concatenate([np.zeros(signed.size), lower[below], upper[above]])
+        self.jump = np.concatenate([2.0 * absolute[signed], np.full(below.size + above.size, np.inf)])
+        self.width: Array = upper - lower
+
+    def along(self, w: Array) -> Array:
+        """Return sign (w_j - knot) for each term."""
+        a: Array = self.sign * (w[self.j] - self.knot)
+        return a
+
+    def gathered(self, values: Array, d: int) -> Array:
+        """Return the sum of the terms' values for each coordinate."""
+        return np.bincount(self.j, values, d).astype(np.float64)
+
+    def settled(self, w: Array, barrier: Barrier) -> Array:
+        """Return w with the coordinates at their knot whose multipliers say that they will end there.
+
+        These are kinks with theta well inside [0, J], and walls at which theta has outgrown what v is of w.
+        """
+        share = barrier.theta / np.where(barrier.finite, self.jump, 1.0)
+        kink = barrier.finite & (share > _WELL_INSIDE) & (share < 1.0 - _WELL_INSIDE)
+        wall = ~barrier.finite & (barrier.v < 1e-6 * np.abs(w[self.j]))
+        at = kink | wall
+        w = w.copy()
+        w[self.j[at]] = self.knot[at]
+        return w
+
+    def barrier(self, w: Array, scale: Array, mu: float) -> Barrier:
+        """Return the variables at the start.
+
+        Parameters
+        ----------
+        scale : array
+            How far each coordinate may be expected to move.
+        mu : float
+            The products theta v and eta u at the start.
+        """
+        room = np.minimum(0.1 * (np.abs(w) + scale), 0.25 * self.width)[self.j]
+        a = self.along(w)
+        return Barrier(a, self.jump, np.zeros_like(a), 0.5 * (1.0 + a), mu, room)
 
 
 def _room(x: Array, dx: Array) -> float:

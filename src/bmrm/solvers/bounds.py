@@ -1,16 +1,71 @@
-"""The bound that a few planes prove, the same for a run that was stopped in between."""
+"""The bounds that a few planes prove, or a single one that is flat in the free directions."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from bmrm.bundle.master import Master, master_for
+from bmrm.bundle.master import Master, lower_bound, master_for
 from bmrm.bundle.planes import Bundle
 from bmrm.problem import Problem
+from bmrm.regularizers.base import Separable
 from bmrm.risks.base import Array
+from bmrm.risks.curvature import RowCurvature
+from bmrm.risks.linear import LinearRisk
 from bmrm.solvers.base import solve_master
 
 _REACHES = (10.0 ** np.arange(1, 16)).tolist()  # the master widens its intervals by 10 where they are too narrow
+FEW_FREE = 1  # free coordinates for which the planes' box is worth its time
+_NEARLY = 1e-6
+_EPS = float(np.finfo(np.float64).eps)
+
+
+class FlatBound:
+    """The bound of one plane X'(p s), b whose slopes in the free directions are nothing but rounding.
+
+    The slope sum_i p_i s_i x_ij counts as 0, but for its value at 2 w_j, if it is at most (8 + sqrt(m)) eps |p s|
+    |X_j|: that is about what is lost when the sum is computed. No box is needed then, which the planes of many free
+    coordinates, or of columns that depend on each other, do not give.
+
+    Parameters
+    ----------
+    problem : Problem
+        Of a linear risk and a separable regularizer.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        assert isinstance(problem.risk, LinearRisk)
+        assert isinstance(problem.regularizer, Separable)
+        self.problem, self.regularizer = problem, problem.regularizer
+        self.free = problem.regularizer.free
+        self._norms: Array = np.empty(0)
+        self.steep = False  # whether the last plane was far from flat: then it helps other planes little as well
+        if self.free.size:
+            squares = RowCurvature(problem.risk).diagonal(np.ones(problem.risk.design.n_rows))
+            self._norms = np.sqrt(squares[self.free])
+
+    def of(self, bundle: Bundle, a: Array, b: float, slopes: Array, w: Array) -> float:
+        """Return the bound; -inf where a free direction has a slope.
+
+        Parameters
+        ----------
+        bundle : Bundle
+            With the floor of the risk.
+        a, b : array, float
+            The plane.
+        slopes : array (m,)
+            p s, what the plane's slope is the sum of.
+        w : array
+            A point near the minimizer.
+        """
+        if not self.free.size:
+            return -np.inf
+        size = float(np.sqrt(slopes @ slopes)) * self._norms
+        noise = (8.0 + np.sqrt(slopes.size)) * _EPS * size
+        self.steep = bool(np.any(np.abs(a[self.free]) > _NEARLY * size))
+        box = np.full(a.size, np.inf)
+        box[self.free] = np.where(np.abs(a[self.free]) <= noise, 2.0 * np.abs(w[self.free]), np.inf)
+        bound = lower_bound(self.regularizer, self.problem.lam, bundle, a, b, box)
+        return bound if np.isfinite(bound) else -np.inf
 
 
 def bound_of(problem: Problem, master: Master, bundle: Bundle, upper: float, w: Array) -> float:

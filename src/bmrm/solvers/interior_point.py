@@ -17,14 +17,17 @@ from bmrm.risks.base import Array
 from bmrm.risks.curvature import RowCurvature
 from bmrm.risks.linear import LinearPoint, LinearRisk
 from bmrm.risks.terms import RowTerms
-from bmrm.solvers.barrier import Barrier, Direction
+from bmrm.solvers.barrier import Barrier, CoordinateTerms, Direction
 from bmrm.solvers.base import Solver, Start, Step
-from bmrm.solvers.bounds import bound_of
-from bmrm.solvers.newton_system import MOST_COLUMNS, NewtonSystem
+from bmrm.solvers.bounds import FEW_FREE, FlatBound, bound_of
+from bmrm.solvers.newton_system import FINE_RIDGE, MOST_COLUMNS, NewtonSystem
 
 _TOWARD_END = 0.995  # share of the way to where a variable would be 0
 _REFRESH = 10
 _START_WIDTH = 0.3
+_SOME_FREE = 5  # coordinates for which the planes' box takes long, but not too long
+_NOTHING = 1e-60  # of the objective: what the barriers still leave of the gap cannot matter any more
+_FIXED = 1e100  # curvature of a coordinate between two equal bounds
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,7 @@ class InteriorPoint(Solver, name="interior_point"):
 
     Each row's loss is a line and a few ramps, max over 0 <= theta <= J of theta a - c theta^2 / 2 with a = z - knot:
     kinks have c = 0, curved pieces c = 1 / curvature. Absolute values of single coordinates (l1, the elastic net)
-    are ramps as well. The loop::
+    are ramps as well, and so are bounds, with an infinite J. The loop::
 
         repeat
             T = 1 / (u / eta + v / theta + c)                    for every ramp
@@ -69,7 +72,7 @@ class InteriorPoint(Solver, name="interior_point"):
     most_columns: int = MOST_COLUMNS
 
     needs = frozenset({Trait.ROWS, Trait.PIECEWISE, Trait.ELASTIC})
-    refuses = frozenset({Trait.BOUNDS, Trait.UNBOUNDED_RISK})
+    refuses = frozenset({Trait.UNBOUNDED_RISK})
 
     def steps(self, problem: Problem, start: Start) -> Iterator[Step]:
         """Yield one step for each iteration; end when the numbers allow no further step."""
@@ -88,14 +91,16 @@ class _Run:
         regularizer = cast(Separable, problem.regularizer)
         self.problem, self.risk, self.terms = problem, risk, RowTerms(risk)
         self.bundle = start.bundle or Bundle(risk.dim, risk.floor, settings.planes, n_threads=risk.n_threads)
-        self.master = master_for(regularizer)
+        self.master, self.flat = master_for(regularizer), FlatBound(problem)
         absolute, square = (problem.lam * np.broadcast_to(part, (risk.dim,)) for part in regularizer.parts)
+        lower, upper = (np.broadcast_to(side, (risk.dim,)) for side in (regularizer.lower, regularizer.upper))
         self.absolute, self.r = absolute, square
-        self.signed = np.flatnonzero(absolute)  # coordinates with an absolute value
-        self.p = risk.full_weight
+        self.held: Array = np.where(lower < upper, 0.0, _FIXED)
+        self.singles = CoordinateTerms(absolute, lower, upper)
+        self.regularizer, self.p = regularizer, risk.full_weight
         self.share = np.where(self.p > 0.0, self.p, risk.scale)  # of a row in mu
         self.curvature = RowCurvature(risk)
-        self.system = NewtonSystem(self.curvature, self.r, settings.most_columns)
+        self.system = NewtonSystem(self.curvature, self.r, settings.most_columns, FINE_RIDGE)
         self.best, self.upper, self.lower = start.w, np.inf, -np.inf
         if start.memory is None:
             self.iteration = 0
@@ -116,15 +121,16 @@ class _Run:
         distance = terms.arguments(point.scores) - terms.middle
         rho = _START_WIDTH * whole / (float(self.p @ np.abs(distance)) or 1.0) if whole > 0.0 else 1.0
         slope = ramps.slope + 0.5 * whole if whole > 0.0 else 0.0
-        self.system.r = self.r + self.absolute
-        gradient = self.system.r * w + self.curvature.pull_back(self.p * terms.e * (slope + rho * distance))
-        self._look_at(self.risk.at(w - self.system.at(rho * self.p)(gradient, 1e-3)))
+        self.system.r = self.r + self.absolute + self.held
+        gradient = (self.r + self.absolute) * w + self.curvature.pull_back(self.p * terms.e * (slope + rho * distance))
+        self.point = self.risk.at(w - self.system.at(rho * self.p)(gradient, 1e-3))
         z = terms.arguments(self.point.scores)
         share = 0.5 + rho * (z - terms.middle) / (whole or 1.0)
         self.rows = Barrier(terms.along(z), ramps.jump, ramps.give, share, whole**2 / (8.0 * rho))
-        jump, v = 2.0 * self.absolute[self.signed], self.point.w[self.signed]
-        mu = 0.25 * float(np.sum(jump)) / max(jump.size, 1)
-        self.coordinates = Barrier(v, jump, np.zeros_like(jump), 0.5 * (1.0 + v), mu)
+        mu = float(np.sum(self.rows.products() @ self.share)) / self.rows.pairs
+        squares = self.curvature.diagonal(self.p)
+        scale = 1.0 / np.sqrt(np.where(squares > 0.0, squares, 1.0))
+        self.coordinates = self.singles.barrier(self.point.w, scale, mu)
 
     def _recall(self, memory: dict[str, Any]) -> None:
         self.iteration, self.rows, self.coordinates = memory["iteration"], memory["rows"], memory["coordinates"]
@@ -133,15 +139,22 @@ class _Run:
 
     def _look_at(self, point: LinearPoint) -> None:
         self.point = point
-        objective = self.problem.lam * self.problem.regularizer.value(point.w) + point.value
+        inside = self.regularizer.inside(point.w)
+        self._offer(point if inside else self.risk.at(self.regularizer.clip(point.w)))
+
+    def _offer(self, point: LinearPoint) -> None:
+        objective = self.problem.lam * self.regularizer.value(point.w) + point.value
         if objective < self.upper:
             self.best, self.upper = point.w, objective
 
     def step(self) -> Step:
         """Add the plane of theta and return what is known."""
         theta = np.minimum(self.rows.theta, self.terms.ramps.jump)
-        self.bundle.add_plane(*self.terms.plane(theta))
-        lower = bound_of(self.problem, self.master, self.bundle, self.upper, self.best)
+        a, b = self.terms.plane(theta)
+        self.bundle.add_plane(a, b)
+        lower = self.flat.of(self.bundle, a, b, self.terms.slopes(theta), self.best)
+        if not lower > self.bundle.floor and (self.flat.free.size <= FEW_FREE or self._planes_may_help()):
+            lower = bound_of(self.problem, self.master, self.bundle, self.upper, self.best)
         self.lower = max(self.lower, lower)
         memory = {
             "w": self.point.w,
@@ -154,17 +167,21 @@ class _Run:
         }
         return Step(self.best, self.upper, self.lower, self.bundle, memory)
 
+    def _planes_may_help(self) -> bool:
+        return self.flat.free.size <= _SOME_FREE and not self.flat.steep
+
     def advance(self) -> bool:
         """Take a predictor and a corrector step; False if no step is possible."""
         self.iteration += 1
         if self.iteration % _REFRESH == 0:  # scores combined many times have lost some digits
             self.point = self.risk.at(self.point.w)
         stiff = self.rows.stiffness(), self.coordinates.stiffness()
-        self.system.r = self.r.copy()
-        self.system.r[self.signed] += stiff[1]
+        self.system.r = self.r + self.held + self.singles.gathered(stiff[1], self.r.size)
         solve = self.system.at(self.p * np.sum(stiff[0], axis=0))
         pairs = self.rows.pairs + self.coordinates.pairs
         mu = self._complementarity(0.0, None) / pairs
+        if not mu * pairs > _NOTHING * abs(self.upper):
+            return False
         dw, du, affine = self._direction(solve, stiff, 0.0, None)
         t = min(1.0, self.rows.longest(affine[0]), self.coordinates.longest(affine[1]))
         sigma = min(1.0, max(0.0, self._complementarity(t, affine) / pairs / mu)) ** 3
@@ -176,6 +193,9 @@ class _Run:
         self.rows.move(t, both[0])
         self.coordinates.move(t, both[1])
         self._look_at(self.risk.at(w, self.point.scores + t * du))
+        settled = self.regularizer.clip(self.singles.settled(self.point.w, self.coordinates))
+        if np.any(settled != self.point.w):
+            self._offer(self.risk.at(settled))
         return True
 
     def _complementarity(self, t: float, d: tuple[Direction, Direction] | None) -> float:
@@ -187,17 +207,18 @@ class _Run:
         self, solve: Any, stiff: tuple[Array, Array], mu: float, affine: tuple[Direction, Direction] | None
     ) -> tuple[Array, Array, tuple[Direction, Direction]]:
         """Return the step in w, in the scores, and in both barriers."""
-        terms, w, signed = self.terms, self.point.w, self.signed
+        terms, w, singles = self.terms, self.point.w, self.singles
         sign, p = terms.ramps.sign, self.p * terms.e
         of_rows = self.rows.push(
             terms.along(terms.arguments(self.point.scores)), mu / self.share, affine[0] if affine else None
         )
-        of_others = self.coordinates.push(w[signed], mu, affine[1] if affine else None)
+        of_others = self.coordinates.push(singles.along(w), mu, affine[1] if affine else None)
         pulled = terms.slopes(self.rows.theta) + p * np.sum(sign * stiff[0] * of_rows[2], axis=0)
-        gradient = self.r * w + self.curvature.pull_back(pulled)
-        gradient[signed] += self.coordinates.theta - self.absolute[signed] + stiff[1] * of_others[2]
-        dw = -solve(gradient, 1e-6)
+        pushed = singles.sign * (self.coordinates.theta + stiff[1] * of_others[2])
+        gradient = self.r * w + self.curvature.pull_back(pulled) + singles.slopes + singles.gathered(pushed, w.size)
+        dw = -solve(gradient, 1e-6 if affine is None else 1e-8)
         self.risk.products += 1
         du = self.risk.design.dot(dw)
         rows = self.rows.direction(sign * (terms.e * du), of_rows, stiff[0])
-        return dw, du, (rows, self.coordinates.direction(dw[signed], of_others, stiff[1]))
+        others = self.coordinates.direction(singles.sign * dw[singles.j], of_others, stiff[1])
+        return dw, du, (rows, others)

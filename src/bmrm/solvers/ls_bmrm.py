@@ -12,10 +12,11 @@ from bmrm.bundle.master import master_for
 from bmrm.bundle.planes import Bundle
 from bmrm.problem import Problem
 from bmrm.regularizers.base import Separable
-from bmrm.risks.base import Array, Point
+from bmrm.risks.base import Array, Line, Point
 from bmrm.solvers.base import Solver, Start, Step, bundle_for, solve_master
 
 _REFRESH = 50
+_LONG = 1e8  # steps in a coordinate: beyond, scores are computed anew, for a combination of them loses its digits
 
 
 @dataclass(frozen=True)
@@ -88,21 +89,27 @@ def advance(
     regularizer, lam = problem.regularizer, problem.lam
     line = best.toward(target)
     t = linesearch.minimize(problem, line, guess=float(np.clip(2.0 * t, 1e-3, 1.0)))
-    candidate = _within_bounds(problem, line.at(t))
+    candidate = _within_bounds(problem, _at(problem, line, t))
     objective = lam * regularizer.value(candidate.w) + candidate.value
     if objective < upper:
         best, upper = candidate, objective
     else:
         t = 0.0
     beyond = mu * (1.0 - t)
-    cut = line.at(t + beyond)
+    cut = _at(problem, line, t + beyond)
     while not (np.isfinite(cut.value) and cut.value <= 1e6 * (1.0 + abs(upper))):
         beyond *= 0.5
-        cut = line.at(t + beyond)
+        cut = _at(problem, line, t + beyond)
     if t == 0.0 and not _cuts_off(cut, target, bundle):
-        cut = line.at(1.0)
+        cut = _at(problem, line, 1.0)
     bundle.add_point(cut)
     return best, upper, t
+
+
+def _at(problem: Problem, line: Line, t: float) -> Point:
+    """Return the point at t of the line, by a product of its own where that is far away."""
+    point = line.at(t)
+    return problem.risk.at(point.w) if t * float(np.abs(line.direction).max(initial=0.0)) > _LONG else point
 
 
 def _within_bounds(problem: Problem, point: Point) -> Point:

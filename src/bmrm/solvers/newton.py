@@ -15,11 +15,13 @@ from bmrm.bundle.planes import Bundle
 from bmrm.problem import Problem
 from bmrm.regularizers.base import Separable
 from bmrm.risks.base import Array
+from bmrm.risks.columns import ColumnModel
 from bmrm.risks.curvature import RowCurvature
-from bmrm.risks.linear import LinearPoint, LinearRisk
+from bmrm.risks.linear import LinearLine, LinearPoint, LinearRisk
 from bmrm.solvers.base import Solver, Start, Step, solve_master
+from bmrm.solvers.bounds import FEW_FREE, FlatBound
 from bmrm.solvers.lbfgs import tightened
-from bmrm.solvers.newton_system import MOST_COLUMNS, NewtonSystem
+from bmrm.solvers.newton_system import FINE_RIDGE, MOST_COLUMNS, RIDGE, NewtonSystem
 
 _REFRESH = 20
 
@@ -88,8 +90,11 @@ class _Run:
         self.r: Array = problem.lam * np.broadcast_to(regularizer.s, (risk.dim,))
         self.free = regularizer.free
         self.curvature = RowCurvature(risk)
-        self.system = NewtonSystem(self.curvature, self.r, settings.most_columns)
-        self.factored = False
+        self.flat = FlatBound(problem) if self.free.size > 1 else None
+        self.system = NewtonSystem(
+            self.curvature, self.r, settings.most_columns, RIDGE if self.flat is None else FINE_RIDGE
+        )
+        self.factored, self.lower = False, risk.floor
         self.iteration: int
         best, self.iteration, scores = start.memory or (None, 0, None)
         self._move_to(risk.at(start.w if best is None else best, scores))
@@ -111,19 +116,22 @@ class _Run:
     def step(self) -> Step:
         """Add the plane at the point and return what is known."""
         point, bundle = self.point, self.bundle
+        memory = (point.w, self.iteration, point.remembered)
         bundle.add(point.w, point.value, point.subgradient)
+        if self.free.size > FEW_FREE:
+            return Step(self.best, self.best_upper, self.lower, bundle, memory)
         if self.free.size and self.factored:
             self._add_plane_beyond()
         lower = solve_master(self.problem, self.master, bundle, self.best_upper, point.w).lower
-        memory = (point.w, self.iteration, point.remembered)
-        return Step(self.best, self.best_upper, lower, bundle, memory)
+        return Step(self.best, self.best_upper, max(lower, self.lower), bundle, memory)
 
     def last_step(self) -> Step:
         """Return what is known with planes close to the point on both sides of each free coordinate."""
         step = self.step()
-        if not self.free.size:
+        if not 0 < self.free.size <= FEW_FREE:
             return step
-        return replace(step, lower=tightened(self.problem, self.master, self.bundle, self.best_upper, self.point))
+        lower = tightened(self.problem, self.master, self.bundle, self.best_upper, self.point)
+        return replace(step, lower=max(lower, step.lower))
 
     def _add_plane_beyond(self) -> None:
         """Add a plane as far behind the minimum of the free coordinates as the point is before it."""
@@ -139,10 +147,13 @@ class _Run:
         self.iteration += 1
         if self.iteration % _REFRESH == 0:  # scores combined many times have lost some digits
             self._move_to(self.risk.at(self.point.w))
-        accuracy = 1e-2 if self.iteration < 4 else 1e-4
-        solve = self.system.at(self.curvature.at(self.point.scores))
+        accuracy = 1e-2 if self.iteration < 4 else 1e-4 if self.flat is None else 1e-8
+        c = self.curvature.at(self.point.scores)
+        solve = self.system.at(c)
         self.factored = True
         line = self.point.toward(self.point.w - solve(self.gradient, accuracy))
+        if self.flat is not None:
+            self.lower = max(self.lower, self._predicted_bound(self.flat, c, line))
         moved = line.at(linesearch.minimize(self.problem, line))
         if self._objective(moved) < self.upper:
             self._move_to(moved)
@@ -151,6 +162,12 @@ class _Run:
         if self.upper < self.best_upper:
             self.best, self.best_upper = self.point.w, self.upper
         return True
+
+    def _predicted_bound(self, flat: FlatBound, c: Array, line: LinearLine) -> float:
+        """Return the bound of the slopes that the step leads to by the quadratic model: flat in all free directions."""
+        plane = ColumnModel(self.risk).plane(self.point, c, line.score_direction, False)
+        slopes = self.risk.full_weight * plane.slopes
+        return flat.of(self.bundle, plane.a, plane.offset(1.0), slopes, self.point.w + line.direction)
 
     def _polished(self, moved: LinearPoint) -> bool:
         """Where J falls no longer in the digits it has, move if that makes the gradient much smaller."""
