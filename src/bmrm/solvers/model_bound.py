@@ -15,7 +15,7 @@ from bmrm.solvers.newton_system import MOST_COLUMNS
 from bmrm.solvers.semismooth_newton import SemismoothNewton
 
 # The most steps, the start included, and the first step of a run at which they are worth their cost.
-_METHODS: list[tuple[type[Solver], int, int]] = [(Newton, 3, 1), (Coordinate, 3, 1), (SemismoothNewton, 10, 8)]
+_METHODS: list[tuple[type[Solver], int, int]] = [(Newton, 3, 1), (Coordinate, 3, 1), (SemismoothNewton, 10, 12)]
 _ENOUGH = 0.1  # of the gap: an error of the bound that no longer matters
 
 

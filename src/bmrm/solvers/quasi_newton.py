@@ -168,21 +168,24 @@ def bound(
     """Return the master's bound; where J fell by less than that share of the gap, with planes of its own.
 
     Planes are added as long as each of them closes much of the gap; the last one is for the next step. With a smooth
-    risk and a regularizer that is not smooth, one plane and the bound of a second-order model have to do.
+    risk and a regularizer that is not smooth, the bound of a second-order model or one plane has to do.
     """
     solution = solve_master(problem, master, bundle, upper, point.w)
     gap = upper - solution.lower
     if not (share > 0.0 and fallen < share * gap):
         return solution.lower
-    cut_toward(point, solution.w, upper, bundle)
     if Trait.SMOOTH_REGULARIZER not in problem.traits:
-        return max(solution.lower, model_bound(problem, point.w, upper, iteration))
-    while True:
+        found = model_bound(problem, point.w, upper, iteration)
+        if found > solution.lower:
+            return found
+    cut_toward(point, solution.w, upper, bundle)
+    while Trait.SMOOTH_REGULARIZER in problem.traits:
         solution = solve_master(problem, master, bundle, upper, point.w)
         if not 0.0 < upper - solution.lower < _CLOSES * gap:
             return solution.lower
         gap = upper - solution.lower
         cut_toward(point, solution.w, upper, bundle)
+    return solution.lower
 
 
 def cut_toward(point: Point, w: Array, upper: float, bundle: Bundle) -> None:

@@ -19,7 +19,7 @@ from bmrm.risks.rows import Course, Order, RowVisits
 from bmrm.solvers.base import Solver, Start, Step, bundle_for, solve_master, touch_near
 from bmrm.solvers.model_bound import model_bound
 
-_SLOW = 0.1  # J falls by less than this share of the gap in an epoch: the bound is what is missing
+_SLOW = 0.5  # J falls by less than this share of the gap in an epoch: the bound is what is missing
 
 
 @dataclass
