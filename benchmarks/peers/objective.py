@@ -1,6 +1,7 @@
 """J(w) = lam Omega(w) + 1/m sum_i l(<x_i, w>, y_i): the same for every solver."""
 
 import numpy as np
+
 from benchmark_utils.layout import BaseObjective
 from benchmark_utils.losses import LOSSES, suits
 

@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import scipy.sparse as sp
+
 from benchmark_utils.layout import BaseSolver
 from benchmark_utils.losses import LOSSES
 

@@ -4,10 +4,10 @@ import lzma
 
 import numpy as np
 import scipy.sparse as sp
-from benchmark_utils.files import folder, kept
-from benchmark_utils.layout import BaseDataset
 
 import bmrm
+from benchmark_utils.files import folder, kept
+from benchmark_utils.layout import BaseDataset
 
 
 def signs(positive):

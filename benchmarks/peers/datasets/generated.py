@@ -2,6 +2,7 @@
 
 import numpy as np
 import scipy.sparse as sp
+
 from benchmark_utils.layout import BaseDataset
 
 

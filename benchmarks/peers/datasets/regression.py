@@ -1,10 +1,10 @@
 """Published regression sets, dense; targets have mean 0 and deviation 1, and so have the columns unless raw."""
 
 import numpy as np
-from benchmark_utils.files import folder, kept
-from benchmark_utils.layout import BaseDataset
 
 import bmrm
+from benchmark_utils.files import folder, kept
+from benchmark_utils.layout import BaseDataset
 
 NAMES = "abalone ailerons bank32nh cadata cpusmall fried house8L housing kin8nm mv pol puma32H space_ga 2dplanes"
 RAW = "cadata house8L cpusmall"

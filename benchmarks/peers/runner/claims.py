@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+
 from runner.cells import NAMED
 from runner.measure import TIE
 

@@ -3,6 +3,7 @@
 from statistics import median
 
 import numpy as np
+
 from runner.cells import Cell
 from runner.peers import ours
 from runner.worker import Worker

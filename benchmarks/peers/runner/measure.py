@@ -13,7 +13,16 @@ PRUNED = 2.0  # a fit this much slower than the fastest peer may be stopped
 MISSES = 2  # after so many larger lam in a row without arriving, a peer is not tried again
 STALLED = 3  # fits in a row with the same objective: the peer has a limit of its own
 CERTAIN = 0.05  # the gap of the optimum, relative to the target
-OWN = "dual_coordinate semismooth_newton newton coordinate interior_point ls_bmrm lbfgs owlqn_star".split()
+OWN = (
+    "dual_coordinate",
+    "semismooth_newton",
+    "newton",
+    "coordinate",
+    "interior_point",
+    "ls_bmrm",
+    "lbfgs",
+    "owlqn_star",
+)
 
 
 def rounds(seconds):

@@ -6,6 +6,7 @@ from fnmatch import fnmatch
 
 import matplotlib
 import numpy as np
+
 from runner import claims
 from runner.cells import TARGETS
 from runner.peers import versions
@@ -134,7 +135,7 @@ def summary(store, losses, reasons):
     text = [
         "# Against other packages",
         "Wall time to a relative suboptimality of 1e-3 and 1e-6 of J(w) = lam Omega(w) + 1/m sum_i l_i, without "
-        "intercept. `bmrm.solve(..., \"auto\")` stops by its own certificate and includes the building of the risk "
+        'intercept. `bmrm.solve(..., "auto")` stops by its own certificate and includes the building of the risk '
         "from raw arrays; the others get the first tolerance of a ladder that meets the target, which nobody would "
         "know in practice, and include their conversion of the data. By turns, two threads, medians of 21 runs "
         "below 20 ms; 3 ms are a tie; a fit is capped at the larger of 1 s and 10 times ours (40 times for "

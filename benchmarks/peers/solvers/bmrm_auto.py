@@ -1,9 +1,8 @@
 """This library: `bmrm.solve`, which stops by its own certificate."""
 
+import bmrm
 from benchmark_utils.adapter import THREADS, Adapter, rungs
 from benchmark_utils.losses import LOSSES
-
-import bmrm
 from bmrm.problem import missing
 
 
@@ -14,7 +13,7 @@ class Solver(Adapter):
     package = "bmrm"
     requirements = ["pip::bmrm"]
     parameters = {"solver": ["auto"]}
-    does = {loss: ("l2", "l1") for loss in LOSSES}
+    does = dict.fromkeys(LOSSES, ("l2", "l1"))
     ladder = rungs(1e-1, 1e-9, per_decade=1)
     limit = 60.0
 

@@ -1,6 +1,7 @@
 """LIBLINEAR through its own Python interface (liblinear-official)."""
 
 import numpy as np
+
 from benchmark_utils.adapter import Adapter, rungs
 
 # -s of the command line: (loss, regularizer); C multiplies the sum of its losses, which have no factor 1/2.

@@ -23,7 +23,7 @@ class Solver(Adapter):
     name = "rehline"
     package = "rehline"
     requirements = ["pip::rehline"]
-    does = {loss: ("l2",) for loss in NAMES}
+    does = dict.fromkeys(NAMES, ("l2",))
     ladder = rungs(10.0, 1e-9)
 
     def fit(self, stop):

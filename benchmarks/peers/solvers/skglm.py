@@ -2,6 +2,7 @@
 
 import numpy as np
 import scipy.sparse as sp
+
 from benchmark_utils.adapter import Adapter, rungs
 
 QUANTILES = {"least_absolute": 0.5, "quantile_0.5": 0.5, "quantile_0.9": 0.9}

@@ -22,7 +22,5 @@ class Solver(Adapter):
         """Fit with the tolerance."""
         from sklearn.linear_model import Lasso
 
-        model = Lasso(
-            alpha=self.lam, tol=stop, max_iter=10_000_000, fit_intercept=False, precompute=self.precompute
-        )
+        model = Lasso(alpha=self.lam, tol=stop, max_iter=10_000_000, fit_intercept=False, precompute=self.precompute)
         return model.fit(self.columns(), self.y).coef_

@@ -17,7 +17,5 @@ class Solver(Adapter):
         """Fit with the tolerance."""
         from sklearn.linear_model import PoissonRegressor
 
-        model = PoissonRegressor(
-            alpha=self.lam, solver=self.solver, tol=stop, max_iter=1_000_000, fit_intercept=False
-        )
+        model = PoissonRegressor(alpha=self.lam, solver=self.solver, tol=stop, max_iter=1_000_000, fit_intercept=False)
         return model.fit(self.X, self.y).coef_

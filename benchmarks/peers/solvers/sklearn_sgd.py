@@ -13,7 +13,7 @@ class Solver(Adapter):
     package = "sklearn"
     requirements = ["scikit-learn"]
     sampling_strategy = "iteration"
-    does = {loss: ("l2", "l1") for loss in LOSSES.split()}
+    does = dict.fromkeys(LOSSES.split(), ("l2", "l1"))
     ladder = EPOCHS
     reaches = None
 
