@@ -42,6 +42,8 @@ class Adapter(BaseSolver):
         Whether its first call compiles code: done once, before anything is timed.
     patience : float
         The cap of a fit in multiples of our time.
+    most_columns : float
+        With more columns it is not tried: it would need a matrix of columns x columns.
     pruned : bool
         Whether a fit may be stopped as soon as a faster peer is known.
     """
@@ -53,6 +55,7 @@ class Adapter(BaseSolver):
     reaches = 1e-6
     compiles = False
     patience = 10.0
+    most_columns = float("inf")
     pruned = True
 
     @classmethod
@@ -72,8 +75,8 @@ class Adapter(BaseSolver):
 
     def skip(self, X, y, loss, regularizer, lam):
         """Tell benchopt which problems are taken."""
-        fits = self.takes(loss, regularizer)
-        return not fits, None if fits else f"{self.name} has no {loss} with {regularizer}"
+        fits = self.takes(loss, regularizer) and X.shape[1] <= self.most_columns
+        return not fits, None if fits else f"{self.label} does not take {loss} with {regularizer} of this size"
 
     def set_objective(self, X, y, loss, regularizer, lam):
         """Take the problem; nothing is prepared here, as preparation counts."""
@@ -84,13 +87,14 @@ class Adapter(BaseSolver):
         self.info = {}
 
     def warm_up(self):
-        """Run once on a few rows, so that neither imports nor compilers are timed."""
+        """Run once on a few rows and columns, so that neither imports nor compilers are timed."""
+        whole = {key: getattr(self, key) for key in ("X", "y", "m", "C", "lam")}
         few = np.unique(np.concatenate([np.flatnonzero(self.y > np.mean(self.y))[:20], np.arange(min(20, self.m))]))
-        X, y, m, C = self.X, self.y, self.m, self.C
-        self.set_objective(X[few], y[few], self.loss, self.regularizer, 0.01)
+        X = self.X[few]
+        columns = np.unique(X.indices)[:30] if sp.issparse(X) else np.arange(min(30, X.shape[1]))
+        self.set_objective(X[:, columns], self.y[few], self.loss, self.regularizer, 0.01)
         self.run(self.ladder[len(self.ladder) // 2])  # at the loosest, some return before the code that compiles
-        self.X, self.y, self.m, self.C = X, y, m, C
-        self.lam = 1.0 / (C * m)
+        vars(self).update(whole)
 
     def run(self, stop):
         """Fit with one value of the peer's stopping parameter."""

@@ -8,7 +8,7 @@ from runner.cells import TARGETS
 CAP_SECONDS = 1.0  # the cap is the larger of this and a multiple of our time
 OUR_SECONDS = 60.0
 TIE = 3e-3
-CLOSE = 1.5  # a peer this much slower than the fastest is measured once, the others again
+CLOSE = 1.3  # a peer this much slower than the fastest is measured once, the others again
 PRUNED = 2.0  # a fit this much slower than the fastest peer may be stopped
 MISSES = 2  # after so many larger lam in a row without arriving, a peer is not tried again
 STALLED = 3  # fits in a row with the same objective: the peer has a limit of its own
@@ -27,7 +27,7 @@ OWN = (
 
 def rounds(seconds):
     """How often the fastest are measured again; short cells 21 times."""
-    return 21 if seconds < 0.02 else 5 if seconds < 0.2 else 3 if seconds < 1.0 else 1
+    return 21 if seconds < 0.02 else 5 if seconds < 0.1 else 3 if seconds < 0.5 else 1
 
 
 class Reference:
@@ -128,7 +128,7 @@ class Field:
         best = dict.fromkeys(TARGETS, float("inf"))
         found = {}
         path = (cell.loss, cell.regularizer)
-        taking = [w for w in self.peers if w.adapter.takes(*path)]
+        taking = [w for w in self.peers if not w.adapter.skip(w.data["X"], w.data["y"], *path, cell.lam)[0]]
         for worker in sorted(taking, key=lambda w: self.last.get((*path, w.adapter.label), 0.0)):
             label = worker.adapter.label
             cap = Cap(ours, worker.adapter, best)
@@ -166,14 +166,14 @@ class Field:
         if ours["seconds"] is None:
             return
         turns = [(self.ours, ours)]
-        for workers, outcomes in (
-            ({w.adapter.label: w for w in self.peers}, record["peers"]),
-            (self.own, record["own"]),
+        for workers, outcomes, most in (
+            ({w.adapter.label: w for w in self.peers}, record["peers"], 2),
+            (self.own, record["own"], 1),
         ):
             arrived = {name: found[target] for name, found in outcomes.items() if found.get(target, {}).get("seconds")}
             limit = CLOSE * min((outcome["seconds"] for outcome in arrived.values()), default=0.0) + TIE
             close = [(workers[name], outcome) for name, outcome in arrived.items() if outcome["seconds"] <= limit]
-            turns += sorted(close, key=lambda turn: turn[1]["seconds"])[:3]
+            turns += sorted(close, key=lambda turn: turn[1]["seconds"])[:most]
         shortest = min(outcome["seconds"] for _, outcome in turns)
         samples = [[outcome["seconds"]] if shortest >= 0.2 else [] for _, outcome in turns]
         for _ in range(rounds(shortest)):

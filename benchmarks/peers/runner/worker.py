@@ -9,7 +9,7 @@ from benchmark_utils.layout import make
 from objective import Objective
 
 CONTEXT = multiprocessing.get_context("fork")
-WARM_SECONDS = 120.0
+WARM_SECONDS = 60.0
 GRACE = 0.1  # seconds for the answer on top of the cap
 
 

@@ -13,6 +13,7 @@ class Solver(Adapter):
     requirements = ["pip::glum"]
     does = {"logistic": ("l2", "l1"), "least_squares": ("l1",), "poisson": ("l2",)}
     ladder = rungs(1.0, 1e-9)
+    most_columns = 10_000
 
     def fit(self, stop):
         """Fit with the tolerance of the gradient."""

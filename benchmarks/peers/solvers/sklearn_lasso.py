@@ -18,6 +18,11 @@ class Solver(Adapter):
         """Name in tables."""
         return "Lasso gram" if self.precompute else "Lasso"
 
+    @property
+    def most_columns(self):
+        """The Gram matrix must fit."""
+        return 10_000 if self.precompute else float("inf")
+
     def fit(self, stop):
         """Fit with the tolerance."""
         from sklearn.linear_model import Lasso

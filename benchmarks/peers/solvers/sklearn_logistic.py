@@ -19,6 +19,11 @@ class Solver(Adapter):
         """Two of the solvers know l1."""
         return super().takes(loss, regularizer) and (regularizer == "l2" or self.solver in L1)
 
+    @property
+    def most_columns(self):
+        """One solver forms the Hessian."""
+        return 10_000 if self.solver == "newton-cholesky" else float("inf")
+
     def fit(self, stop):
         """Fit with the tolerance."""
         from sklearn.linear_model import LogisticRegression
