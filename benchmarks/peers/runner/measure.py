@@ -6,6 +6,7 @@ from statistics import median
 from runner.cells import TARGETS
 
 CAP_SECONDS = 1.0  # the cap is the larger of this and a multiple of our time
+CAP_MOST = 20.0  # and no cap is larger, which is to the advantage of peers that do not arrive
 OUR_SECONDS = 60.0
 TIE = 3e-3
 CLOSE = 1.3  # a peer this much slower than the fastest is measured once, the others again
@@ -50,7 +51,7 @@ class Cap:
     """How long a fit of a peer may take for each accuracy; less once a faster peer is known."""
 
     def __init__(self, ours, adapter, best):
-        self.full = {t: max(CAP_SECONDS, adapter.patience * ours[t]) for t in TARGETS}
+        self.full = {t: min(max(CAP_SECONDS, adapter.patience * ours[t]), CAP_MOST) for t in TARGETS}
         self.now = dict(self.full)
         if adapter.pruned:
             self.now = {t: min(self.full[t], PRUNED * best[t] + 0.02) for t in TARGETS}
@@ -100,7 +101,8 @@ class Field:
         if judged and self.peers:
             record["peers"] = self.race(cell, reference, seconds, judged)
         if self.own:
-            record["own"] = {name: self.rival(worker, cell, seconds) for name, worker in self.own.items()}
+            limits = {t: 1.5 * seconds[t] + 2.0 * TIE for t in TARGETS}
+            record["own"] = {name: self.rival(worker, cell, limits) for name, worker in self.own.items()}
         for target in TARGETS:
             self.repeat(cell, record, target)
         return record
@@ -129,7 +131,7 @@ class Field:
         found = {}
         path = (cell.loss, cell.regularizer)
         taking = [w for w in self.peers if not w.adapter.skip(w.data["X"], w.data["y"], *path, cell.lam)[0]]
-        for worker in sorted(taking, key=lambda w: self.last.get((*path, w.adapter.label), 0.0)):
+        for worker in sorted(taking, key=lambda w: self.expected((*path, w.adapter.label))):
             label = worker.adapter.label
             cap = Cap(ours, worker.adapter, best)
             tried = [t for t in judged if self.misses[(*path, label, t)] < MISSES]
@@ -145,19 +147,26 @@ class Field:
         if outcome["seconds"] is not None:
             self.misses[(*who, target)] = 0
             self.last[who] = outcome["seconds"]
-        elif outcome["why"] in ("cap", "ladder"):
-            self.misses[(*who, target)] += 1
-            self.last[who] = outcome["cap"]
+            return
+        self.last[who] = outcome["cap"]
+        self.misses[(*who, target)] += outcome["why"] in ("cap", "ladder")
 
-    def rival(self, worker, cell, ours):
-        """One of our own methods; it is not waited for much longer than `auto` took."""
+    def expected(self, who):
+        """A guess of the time: that at the larger lam, else what is often fast comes first."""
+        return self.last.get(who, 0.0 if "liblinear" in who[-1] else 0.5)
+
+    def rival(self, worker, cell, limits):
+        """One of our own methods; it is not waited for much longer than `auto` or the fastest of them took."""
         found = {}
         for target in TARGETS:
-            fits = []
-            while len(fits) < 2 and (not fits or fits[-1].get("converged")):  # the first may be slow in a new process
-                fits.append(worker.fit(cell, target, 1.5 * ours[target] + 2.0 * TIE))
-            times = [fit["seconds"] for fit in fits if fit.get("converged")]
+            times = []
+            for _ in range(2):  # the first may be slow in a new process
+                fit = worker.fit(cell, target, limits[target])
+                times += [fit["seconds"]] if fit.get("converged") else []
+                if not times or times[0] > 0.2:
+                    break
             found[target] = {"seconds": min(times, default=None), "stop": target}
+            limits[target] = min([limits[target], *(1.5 * t + 2.0 * TIE for t in times)])
         return found
 
     def repeat(self, cell, record, target):

@@ -139,8 +139,8 @@ def summary(store, losses, reasons):
         "from raw arrays; the others get the first tolerance of a ladder that meets the target, which nobody would "
         "know in practice, and include their conversion of the data. By turns, two threads, medians of 21 runs "
         "below 20 ms; 3 ms are a tie; a fit is capped at the larger of 1 s and 10 times ours (40 times for "
-        "QuantileRegressor). `make bench-peers` repeats it; `make bench-peers ARGS=--check` shows that every peer "
-        "minimizes the same objective. Means are geometric.",
+        "QuantileRegressor), 20 s at most. `make bench-peers` repeats it; `make bench-peers ARGS=--check` shows that "
+        "every peer minimizes the same objective. Means are geometric.",
         environment(),
         "```{toctree}\n:maxdepth: 1\n\n" + "\n".join(losses) + "\n```" if losses else "Nothing has been measured yet.",
         "## Claims",
