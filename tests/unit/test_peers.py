@@ -40,7 +40,7 @@ def cases() -> list[Any]:
 @pytest.mark.parametrize(("adapter", "loss", "regularizer"), cases())
 def test_same_objective(adapter: Any, loss: str, regularizer: str) -> None:
     found = check.distance(adapter, loss, regularizer)
-    assert -1e-9 <= found <= adapter.reaches
+    assert -1e-9 <= found <= adapter.reach(loss)
 
 
 def test_every_loss_of_a_claim_has_a_peer() -> None:

@@ -38,6 +38,8 @@ class Adapter(BaseSolver):
     reaches : float
         Relative distance to the optimum that it reaches on small problems if only given time; checked. None for
         random methods.
+    ends_early : dict
+        Loss -> the same where the peer has a limit of its own that no parameter lifts.
     compiles : bool
         Whether its first call compiles code: done once, before anything is timed.
     patience : float
@@ -53,6 +55,7 @@ class Adapter(BaseSolver):
     does = {}
     ladder = rungs(1.0, 1e-9)
     reaches = 1e-6
+    ends_early = {}
     compiles = False
     patience = 10.0
     most_columns = float("inf")
@@ -66,6 +69,10 @@ class Adapter(BaseSolver):
     def takes(self, loss, regularizer):
         """Whether this problem can be stated in the peer's terms."""
         return regularizer in self.does.get(loss, ())
+
+    def reach(self, loss):
+        """How near to the optimum it comes."""
+        return self.ends_early.get(loss, self.reaches)
 
     @property
     def label(self):

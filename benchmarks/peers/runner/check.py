@@ -32,7 +32,7 @@ def distance(adapter, loss, regularizer):
         for stop in ladder:
             solver.run(stop)
             values.append(objective.evaluate_result(**solver.get_result())["value"])
-            if len(values) > 1 and values[-1] - values[0] <= adapter.reaches * values[0]:
+            if len(values) > 1 and values[-1] - values[0] <= adapter.reach(loss) * values[0]:
                 break
     return (min(values[1:]) - values[0]) / values[0]
 
@@ -44,7 +44,7 @@ def main(wanted=None):
     failures = 0
     for adapter, loss, regularizer in cases(wanted):
         found = distance(adapter, loss, regularizer)
-        good = -1e-9 <= found <= adapter.reaches
+        good = -1e-9 <= found <= adapter.reach(loss)
         failures += not good
         print(f"{'PASS' if good else 'FAIL'} {adapter.label:36s} {loss:20s} {regularizer} {found:9.1e}", flush=True)
     return min(failures, 1)

@@ -26,7 +26,7 @@ class Solver(Adapter):
     parameters = {"type": list(TYPES)}
     ladder = rungs(10.0, 1e-8)
     compiles = True  # the conversion of a CSR matrix
-    reaches = 1e-4  # it stops after some hundred epochs, whatever the tolerance
+    ends_early = dict.fromkeys(ABSOLUTE, 1e-4)  # after 1000 epochs, whatever the tolerance
 
     def takes(self, loss, regularizer):
         """Each type is for one pair; support vector regression is also for absolute deviations."""

@@ -17,7 +17,7 @@ class Solver(Adapter):
         "least_squares": ("l1",),
     }
     ladder = rungs(1.0, 1e-9)
-    reaches = 1e-4  # with the hinge it ends a little too early, whatever the tolerance
+    ends_early = {"hinge": 1e-4}  # whatever the tolerance
 
     def fit(self, stop):
         """Fit with the tolerance."""
