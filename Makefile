@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 CORE   := CMakeLists.txt pyproject.toml $(wildcard cpp/*/*.hpp cpp/*/*.cpp cpp/*/*/*.hpp cpp/*/*/*/*.hpp)
 CPP    := $(wildcard cpp/*/*.hpp cpp/*/*.cpp cpp/*/*/*.hpp cpp/*/*/*/*.hpp tests/cpp/*.cpp)
 
-.PHONY: demo test test-all lint format stub bench papers docs sanitize clean
+.PHONY: demo test test-all lint format stub bench bench-peers papers docs sanitize clean
 
 demo: $(VENV)/.installed
 	$(BIN)/bmrm demo --output demo-output
@@ -36,6 +36,10 @@ stub: $(VENV)/.linters
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/run.py
 
+# Takes an hour. ARGS="--own --data a9a --loss hinge" for a few cells; --help lists the other options.
+bench-peers: $(VENV)/.peers
+	$(BIN)/python benchmarks/peers/run.py $(ARGS)
+
 # ARGS="--only d09" for one of them; --help lists the others.
 papers: $(VENV)/.bench
 	PYTHONPATH=benchmarks $(BIN)/python -m papers $(ARGS)
@@ -65,6 +69,14 @@ $(VENV)/.linters: $(VENV)/.installed
 
 $(VENV)/.bench: $(VENV)/.installed
 	$(BIN)/python -m pip install -q --no-build-isolation -e ".[bench]"
+	touch $@
+
+# Each peer by itself: one that does not install here is left out, and the benchmark says so.
+$(VENV)/.peers: $(VENV)/.bench
+	for peer in $$($(BIN)/python -c "import tomllib; \
+	    print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['peers'])"); do \
+	  $(BIN)/python -m pip install -q $$peer || echo "$$peer does not install here: left out"; \
+	done
 	touch $@
 
 $(VENV)/.docs: $(VENV)/.installed

@@ -1,0 +1,20 @@
+"""The benchmark against other packages: `make bench-peers`, or `python benchmarks/peers/run.py --help`."""
+
+import os
+import sys
+
+THREADS = "2"
+VARIABLES = "OMP OPENBLAS MKL NUMBA VECLIB NUMEXPR BLIS"
+
+
+def main(arguments=None):
+    """Set the number of threads before any library is loaded, then run."""
+    os.environ.update({f"{name}_NUM_THREADS": THREADS for name in VARIABLES.split()})
+    os.environ.setdefault("PYTHONWARNINGS", "ignore")
+    from runner.cli import run
+
+    return run(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

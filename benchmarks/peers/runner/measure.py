@@ -1,0 +1,193 @@
+"""One cell: our time, every peer's ladder under a cap, then interleaved repeats of the fastest."""
+
+from collections import defaultdict
+from statistics import median
+
+from runner.cells import TARGETS
+
+CAP_SECONDS = 1.0  # the cap is the larger of this and a multiple of our time
+CAP_MOST = 20.0  # and no cap is larger, which is to the advantage of peers that do not arrive
+OUR_SECONDS = 60.0
+TIE = 3e-3
+CLOSE = 1.3  # a peer this much slower than the fastest is measured once, the others again
+PRUNED = 2.0  # a fit this much slower than the fastest peer may be stopped
+MISSES = 2  # after so many larger lam in a row without arriving, a peer is not tried again
+STALLED = 3  # fits in a row with the same objective: the peer has a limit of its own
+CERTAIN = 0.05  # the gap of the optimum, relative to the target
+OWN = (
+    "dual_coordinate",
+    "semismooth_newton",
+    "newton",
+    "coordinate",
+    "interior_point",
+    "ls_bmrm",
+    "lbfgs",
+    "owlqn_star",
+)
+
+
+def rounds(seconds):
+    """How often the fastest are measured again; short cells 21 times."""
+    return 21 if seconds < 0.02 else 5 if seconds < 0.1 else 3 if seconds < 0.5 else 1
+
+
+class Reference:
+    """The optimum of a cell, its proven gap, and how far a value is from it."""
+
+    def __init__(self, upper, lower):
+        self.upper, self.lower = upper, lower
+        self.gap = (upper - lower) / abs(upper) if upper else 0.0
+
+    def error(self, value):
+        """Relative suboptimality."""
+        return (value - self.upper) / abs(self.upper) if self.upper else value
+
+    def serves(self, target):
+        """Whether the optimum is known well enough to judge this accuracy."""
+        return self.gap <= CERTAIN * target
+
+
+class Cap:
+    """How long a fit of a peer may take for each accuracy; less once a faster peer is known."""
+
+    def __init__(self, ours, adapter, best):
+        self.full = {t: min(max(CAP_SECONDS, adapter.patience * ours[t]), CAP_MOST) for t in TARGETS}
+        self.now = dict(self.full)
+        if adapter.pruned:
+            self.now = {t: min(self.full[t], PRUNED * best[t] + 0.02) for t in TARGETS}
+
+    def missed(self, target, why):
+        """The record of an accuracy that was not reached."""
+        if why == "cap" and self.now[target] < self.full[target]:
+            why = "slower"
+        return {"seconds": None, "why": why, "cap": self.full[target]}
+
+
+def climb(worker, cell, reference, cap, unmet):
+    """The first rung that meets each accuracy."""
+    found, same, before, why = {}, 0, None, "ladder"
+    unmet = list(unmet)
+    for stop in worker.adapter.ladder:
+        fit = worker.fit(cell, stop, max(cap.now[t] for t in unmet))
+        if "error" in fit:
+            why = fit["error"]
+            break
+        error, seconds = reference.error(fit["value"]), fit["seconds"]
+        for target in [t for t in unmet if error <= t or seconds > cap.now[t]]:
+            unmet.remove(target)
+            met = seconds <= cap.now[target]
+            found[target] = {"seconds": seconds, "stop": stop, "error": error} if met else cap.missed(target, "cap")
+        same = same + 1 if fit["value"] == before and seconds > 0.05 else 0
+        before = fit["value"]
+        if not unmet or same >= STALLED:
+            break
+    return found | {t: cap.missed(t, why) for t in unmet}
+
+
+class Field:
+    """Everyone who takes part on one data set, and what is known from the larger values of lam."""
+
+    def __init__(self, ours, peers, own):
+        self.ours, self.peers, self.own = ours, peers, own
+        self.misses, self.last = defaultdict(int), {}
+
+    def measure(self, cell, optima):
+        """The record of one cell."""
+        upper, lower = optima.get(cell, lambda: self.optimum(cell))
+        reference = Reference(upper, lower)
+        record = {"upper": upper, "lower": lower, "ours": self.our_times(cell, reference), "peers": {}, "own": {}}
+        seconds = {t: record["ours"][t]["seconds"] or OUR_SECONDS for t in TARGETS}
+        judged = [t for t in TARGETS if reference.serves(t)]
+        if judged and self.peers:
+            record["peers"] = self.race(cell, reference, seconds, judged)
+        if self.own:
+            limits = {t: 1.5 * seconds[t] + 2.0 * TIE for t in TARGETS}
+            record["own"] = {name: self.rival(worker, cell, limits) for name, worker in self.own.items()}
+        for target in TARGETS:
+            self.repeat(cell, record, target)
+        return record
+
+    def optimum(self, cell):
+        """Upper and lower bound from a run to 1e-9."""
+        fit = self.ours.fit(cell, 1e-9, 2 * OUR_SECONDS)
+        if "error" in fit:
+            raise RuntimeError(f"{cell.key}: {fit['error']}")
+        return fit["value"], fit["lower"]
+
+    def our_times(self, cell, reference):
+        """A first run for each accuracy."""
+        found = {}
+        for target in TARGETS:
+            fit = self.ours.fit(cell, target, 2 * OUR_SECONDS)
+            met = fit.get("converged", False)
+            found[target] = {"seconds": fit["seconds"] if met else None, "why": fit.get("error", "not converged")}
+            if met:
+                found[target] = {"seconds": fit["seconds"], "error": reference.error(fit["value"]), "stop": target}
+        return found
+
+    def race(self, cell, reference, ours, judged):
+        """Every peer that takes the problem, the fastest so far first."""
+        best = dict.fromkeys(TARGETS, float("inf"))
+        found = {}
+        path = (cell.loss, cell.regularizer)
+        taking = [w for w in self.peers if not w.adapter.skip(w.data["X"], w.data["y"], *path, cell.lam)[0]]
+        for worker in sorted(taking, key=lambda w: self.expected((*path, w.adapter.label))):
+            label = worker.adapter.label
+            cap = Cap(ours, worker.adapter, best)
+            tried = [t for t in judged if self.misses[(*path, label, t)] < MISSES]
+            found[label] = climb(worker, cell, reference, cap, tried) if tried else {}
+            found[label] |= {t: cap.missed(t, "not tried") for t in judged if t not in tried}
+            for target, outcome in found[label].items():
+                self.remember((*path, label), target, outcome)
+                best[target] = min(best[target], outcome["seconds"] or float("inf"))
+        return found
+
+    def remember(self, who, target, outcome):
+        """Count misses in a row, and keep the last time."""
+        if outcome["seconds"] is not None:
+            self.misses[(*who, target)] = 0
+            self.last[who] = outcome["seconds"]
+            return
+        self.last[who] = outcome["cap"]
+        self.misses[(*who, target)] += outcome["why"] in ("cap", "ladder")
+
+    def expected(self, who):
+        """A guess of the time: that at the larger lam, else what is often fast comes first."""
+        return self.last.get(who, 0.0 if "liblinear" in who[-1] else 0.5)
+
+    def rival(self, worker, cell, limits):
+        """One of our own methods; it is not waited for much longer than `auto` or the fastest of them took."""
+        found = {}
+        for target in TARGETS:
+            times = []
+            for _ in range(2):  # the first may be slow in a new process
+                fit = worker.fit(cell, target, limits[target])
+                times += [fit["seconds"]] if fit.get("converged") else []
+                if not times or times[0] > 0.2:
+                    break
+            found[target] = {"seconds": min(times, default=None), "stop": target}
+            limits[target] = min([limits[target], *(1.5 * t + 2.0 * TIE for t in times)])
+        return found
+
+    def repeat(self, cell, record, target):
+        """Measure the fastest again, by turns."""
+        ours = record["ours"][target]
+        if ours["seconds"] is None:
+            return
+        turns = [(self.ours, ours)]
+        for workers, outcomes, most in (
+            ({w.adapter.label: w for w in self.peers}, record["peers"], 2),
+            (self.own, record["own"], 1),
+        ):
+            arrived = {name: found[target] for name, found in outcomes.items() if found.get(target, {}).get("seconds")}
+            limit = CLOSE * min((outcome["seconds"] for outcome in arrived.values()), default=0.0) + TIE
+            close = [(workers[name], outcome) for name, outcome in arrived.items() if outcome["seconds"] <= limit]
+            turns += sorted(close, key=lambda turn: turn[1]["seconds"])[:most]
+        shortest = min(outcome["seconds"] for _, outcome in turns)
+        samples = [[outcome["seconds"]] if shortest >= 0.2 else [] for _, outcome in turns]
+        for _ in range(rounds(shortest)):
+            for (worker, outcome), taken in zip(turns, samples):
+                fit = worker.fit(cell, outcome["stop"], 2.0 * OUR_SECONDS)
+                taken += [fit["seconds"]] if "seconds" in fit else []
+        for (_, outcome), taken in zip(turns, samples):
+            outcome.update(seconds=median(taken or [outcome["seconds"]]), repeats=len(taken))

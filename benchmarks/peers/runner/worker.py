@@ -1,0 +1,111 @@
+"""A process for each adapter, forked when the data is in memory: it can be killed, and shares the data."""
+
+import gc
+import multiprocessing
+import time
+import warnings
+
+from benchmark_utils.layout import make
+from objective import Objective
+
+CONTEXT = multiprocessing.get_context("fork")
+WARM_SECONDS = 60.0
+GRACE = 0.1  # seconds for the answer on top of the cap
+
+
+def serve(connection, adapter, data):
+    """Answer requests (loss, regularizer, lam, stop) until the other end is closed."""
+    warnings.simplefilter("ignore")
+    gc.disable()
+    gc.freeze()  # what the parent has loaded is not searched for garbage again and again
+    ready = {}
+    while True:
+        try:
+            request = connection.recv()
+        except EOFError:
+            return
+        try:
+            for message in answer(adapter, data, ready, *request):
+                connection.send(message)
+        except Exception as error:
+            connection.send({"error": f"{type(error).__name__}: {error}"})
+
+
+def answer(adapter, data, ready, loss, regularizer, lam, stop):
+    """Time one fit: a message when it begins, one when it ends, one with what it found; stop None only warms up."""
+    key = (loss, regularizer, lam)
+    if ready.get("key") != key:
+        objective = make(Objective, loss=loss, regularizer=regularizer, lam=lam)
+        objective.set_data(**data)
+        ready.update(key=key, objective=objective)
+        adapter.set_objective(**objective.get_objective())
+    if stop is None:
+        if ready.get("warm") != (loss, regularizer):
+            adapter.warm_up()
+            ready["warm"] = (loss, regularizer)
+        yield {}
+        return
+    gc.collect()
+    yield {}
+    began = time.perf_counter()
+    adapter.run(stop)
+    seconds = time.perf_counter() - began
+    yield {}
+    value = ready["objective"].evaluate_result(**adapter.get_result())["value"]
+    yield {"seconds": seconds, "value": value, **adapter.info}
+
+
+class Worker:
+    """The parent's side: fits with a cap; a process that passes it is killed, and replaced when next needed."""
+
+    def __init__(self, adapter, data):
+        self.adapter, self.data = adapter, data
+        self.process = self.connection = self.warm = None
+
+    def start(self):
+        """Fork."""
+        self.connection, other = CONTEXT.Pipe()
+        self.process = CONTEXT.Process(target=serve, args=(other, self.adapter, self.data), daemon=True)
+        self.process.start()
+        other.close()
+        self.warm = None
+
+    def stop(self):
+        """Kill the process, if there is one."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.join()
+            self.connection.close()
+            self.process.close()
+            self.process = None
+
+    def fit(self, cell, stop, cap):
+        """One fit: a dict with seconds and value, or with the reason why there is none."""
+        if self.process is None:
+            self.start()
+        problem = (cell.loss, cell.regularizer, cell.lam)
+        waits = [WARM_SECONDS, cap + GRACE, WARM_SECONDS]  # until it begins, ends, is evaluated
+        if self.warm != problem:
+            found = self.ask((*problem, None), [WARM_SECONDS])
+            if "error" in found:
+                return found
+            self.warm = problem
+        found = self.ask((*problem, stop), waits)
+        return {"error": "cap"} if found.get("seconds", 0.0) > cap else found
+
+    def ask(self, request, waits):
+        """Send a request and wait so long for each of the answers; the last one, or the first error."""
+        found = {"error": "cap"}
+        try:
+            self.connection.send(request)
+            for seconds in waits:
+                if not self.connection.poll(seconds):
+                    self.stop()
+                    return {"error": "cap"}
+                found = self.connection.recv()
+                if "error" in found:
+                    break
+        except (EOFError, OSError):
+            self.stop()
+            return {"error": "the process died"}
+        return found

@@ -1,0 +1,1 @@
+"""One adapter in each file."""

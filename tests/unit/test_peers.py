@@ -1,0 +1,116 @@
+"""The benchmark against other packages: every adapter minimizes our objective, and the runner works from end to end."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PEERS = Path(__file__).parents[2] / "benchmarks" / "peers"
+sys.path.insert(0, str(PEERS))
+try:
+    check = importlib.import_module("runner.check")
+    peers = importlib.import_module("runner.peers")
+    claims = importlib.import_module("runner.claims")
+    cells = importlib.import_module("runner.cells")
+    measure = importlib.import_module("runner.measure")
+    store = importlib.import_module("runner.store")
+finally:
+    sys.path.remove(str(PEERS))
+
+
+def cases() -> list[Any]:
+    """Every adapter that is installed with every problem; compilers take long, and packages that lack are named."""
+    found = []
+    for adapter, loss, regularizer in check.cases():
+        marks = [pytest.mark.slow] if adapter.compiles else []
+        name = f"{adapter.label}-{loss}-{regularizer}".replace(" ", "_")
+        found.append(pytest.param(adapter, loss, regularizer, id=name, marks=marks))
+    for package in peers.missing():
+        skip = pytest.mark.skip(reason=f"{package} is not installed")
+        found.append(pytest.param(None, "", "", id=package, marks=skip))
+    return found
+
+
+@pytest.mark.parametrize(("adapter", "loss", "regularizer"), cases())
+def test_same_objective(adapter: Any, loss: str, regularizer: str) -> None:
+    found = check.distance(adapter, loss, regularizer)
+    assert -1e-9 <= found <= adapter.reach(loss)
+
+
+def test_every_loss_of_a_claim_has_a_peer() -> None:
+    for family in cells.FAMILIES.values():
+        for pair in family.pairs:
+            assert any(peer.takes(*pair) for peer in peers.peers(["sklearn"])) or pair == ("quantile_0.9", "l2")
+
+
+def test_runner_from_end_to_end(tmp_path: Path) -> None:
+    options = f"--build {tmp_path} --output {tmp_path}/pages"
+    cell = "--family margin --data gen_small --loss hinge --lam 0.1 --peers LinearSVC"
+    command = [sys.executable, str(PEERS / "run.py")]
+    done = subprocess.run([*command, *cell.split(), *options.split()], capture_output=True, text=True, check=True)
+    assert "gen_small/hinge/l2/0.1" in done.stdout
+    assert "margin losses at 1e-3" in done.stdout
+    record = json.loads((tmp_path / "scratch.jsonl").read_text())
+    for target in ("0.001", "1e-06"):
+        assert record["ours"][target]["error"] <= float(target)
+        assert record["peers"]["LinearSVC dual"][target]["seconds"] > 0.0
+    assert record["upper"] - record["lower"] <= 1e-9 * record["upper"]
+    pytest.importorskip("matplotlib", reason="the pages have figures")
+    (tmp_path / "scratch.jsonl").rename(tmp_path / "results.jsonl")
+    subprocess.run([*command, "--redraw", *options.split()], capture_output=True, check=True)
+    assert "LinearSVC dual" in (tmp_path / "pages" / "hinge.md").read_text()
+    assert (tmp_path / "pages" / "hinge.png").stat().st_size > 5_000
+    assert "## Claims" in (tmp_path / "pages" / "index.md").read_text()
+
+
+def record(ours: float, peer: float | None, cap: float = 1.0) -> dict[str, Any]:
+    missed = {"seconds": None, "why": "cap", "cap": cap}
+    outcome = {t: missed if peer is None else {"seconds": peer} for t in cells.TARGETS}
+    times = {t: {"seconds": ours} for t in cells.TARGETS}
+    return {"shape": [9, 9], "ours": times, "peers": {"liblinear": outcome}, "own": {}}
+
+
+def test_claims_count_ties_and_caps(tmp_path: Path) -> None:
+    results = store.Store(tmp_path / "results.jsonl")
+    for lam, times in {0.1: (0.010, 0.008), 0.01: (0.1, 0.05), 0.001: (0.1, None)}.items():
+        cell = cells.Cell("margin", "a9a", "hinge", "l2", lam)
+        results.add(cell.key, {"cell": vars(cell), **record(*times)})
+    found = claims.figures(claims.duels(store.Store(results.path), ("margin",), 1e-3))  # as read back
+    assert found["cells"] == 3
+    assert found["arrived"] == 2
+    assert found["share"] == pytest.approx(2 / 3)  # one tie, one that no peer reached
+    assert found["worst"] == pytest.approx(2.0)
+    assert found["mean"] == pytest.approx((0.8 * 0.5 * 10.0) ** (1 / 3))
+    assert [duel.cell.lam for duel in claims.lost(results)] == [0.01, 0.01]
+
+
+class Ladder:
+    """A peer whose error falls with its tolerance, and whose time grows."""
+
+    def __init__(self, seconds: float) -> None:
+        self.adapter, self.seconds = self, seconds
+        self.ladder, self.patience, self.pruned = (1e-2, 1e-4, 1e-7), 10.0, True
+
+    def fit(self, cell: Any, stop: float, cap: float) -> dict[str, Any]:
+        seconds = self.seconds * (3 + self.ladder.index(stop))
+        return {"error": "cap"} if seconds > cap else {"seconds": seconds, "value": 1.0 + stop}
+
+
+def test_ladder_takes_the_first_rung_that_is_good_enough() -> None:
+    ours, best = dict.fromkeys(cells.TARGETS, 0.01), dict.fromkeys(cells.TARGETS, float("inf"))
+    reference = measure.Reference(1.0, 1.0)
+    peer = Ladder(0.1)
+    found = measure.climb(peer, None, reference, measure.Cap(ours, peer, best), cells.TARGETS)
+    assert [found[t]["stop"] for t in cells.TARGETS] == [1e-4, 1e-7]
+    slow = Ladder(0.3)
+    found = measure.climb(slow, None, reference, measure.Cap(ours, slow, best), cells.TARGETS)
+    assert [found[t]["why"] for t in cells.TARGETS] == ["cap", "cap"]
+    cap = measure.Cap(ours, peer, dict.fromkeys(cells.TARGETS, 0.01))
+    found = measure.climb(peer, None, reference, cap, cells.TARGETS)
+    assert [found[t]["why"] for t in cells.TARGETS] == ["slower", "slower"]
