@@ -47,9 +47,13 @@ void curvature(const AnyScalarLoss& loss, In<double> f, In<double> y, OptionalIn
   const Rows rows = rows_of(y, weight, scale, f.size());
   nb::gil_scoped_release unlocked;
   std::visit(
-      [&](const auto& one) {
-        for (std::size_t i = 0; i < f.size(); ++i)
-          out.data()[i] = rows.at(i) * bmrm::curvature(one, f.data()[i], rows.y[i]);
+      [&]<class L>(const L& one) {
+        if constexpr (std::is_same_v<L, bmrm::Logistic>) {
+          bmrm::logistic_curvature(f.data(), bmrm::counts_from(rows, 0), f.size(), out.data());
+        } else {
+          for (std::size_t i = 0; i < f.size(); ++i)
+            out.data()[i] = rows.at(i) * bmrm::curvature(one, f.data()[i], rows.y[i]);
+        }
       },
       loss);
 }

@@ -226,3 +226,17 @@ def test_check_indices(index):
             outside = indices.copy()
             outside[[9 * 20000 + 3, 9 * 25000]] = wrong
             assert _core.check_indices(indptr, outside, 54, t)[1:] == (20000, wrong)
+
+
+def test_logistic_loss_to_the_last_digits():
+    z = np.concatenate([np.linspace(-800.0, 800.0, 20001), np.logspace(-300, 2, 2000), -np.logspace(-300, 2, 2000)])
+    loss, slopes, bends = _core.scalar_loss("logistic"), np.empty_like(z), np.empty_like(z)
+    ones, exact = np.ones_like(z), np.logaddexp(0.0, -z)
+    for k in range(z.size):
+        assert loss.evaluate(z[k : k + 1], ones[:1], None, 1.0, slopes[:1])[0] == pytest.approx(exact[k], rel=1e-15)
+    loss.evaluate(z, ones, None, 1.0, slopes)
+    loss.curvature(z, ones, None, 1.0, bends)
+    probability = np.where(z > 0, np.exp(-np.abs(z)), 1.0) / (1.0 + np.exp(-np.abs(z)))
+    np.testing.assert_allclose(slopes, -probability, rtol=2e-15, atol=1e-300)
+    e = np.exp(-np.abs(z))
+    np.testing.assert_allclose(bends, e / (1.0 + e) ** 2, rtol=2e-15, atol=1e-300)

@@ -176,3 +176,17 @@ def touch_near(problem: Problem, w: Array, safe: Array, limit: float) -> Point:
         w = 0.5 * (w + safe)
         point = problem.risk.touch(w)
     return point
+
+
+def is_turn(step: int) -> bool:
+    """Whether a bound that costs as much as a few steps is due: at steps 1, 2, 3, 4, 6, 8, 12, 18, ..., by 1.5.
+
+    So the bounds cost a fixed number of steps each time the run has grown by half, whatever its length.
+
+    Examples
+    --------
+    >>> from bmrm.solvers.base import is_turn
+    >>> [step for step in range(1, 40) if is_turn(step)]
+    [1, 2, 3, 4, 6, 8, 12, 18, 26, 39]
+    """
+    return step == 1 or int(np.log(step) / np.log(1.5)) > int(np.log(step - 1) / np.log(1.5))

@@ -8,7 +8,7 @@ import numpy as np
 
 from bmrm.problem import Problem, missing
 from bmrm.risks.base import Array
-from bmrm.solvers.base import Solver, Start
+from bmrm.solvers.base import Solver, Start, is_turn
 from bmrm.solvers.coordinate import Coordinate
 from bmrm.solvers.newton import Newton
 from bmrm.solvers.newton_system import MOST_COLUMNS
@@ -17,20 +17,6 @@ from bmrm.solvers.semismooth_newton import SemismoothNewton
 # The most steps, the start included, and the first step of a run at which they are worth their cost.
 _METHODS: list[tuple[type[Solver], int, int]] = [(Newton, 3, 1), (Coordinate, 3, 1), (SemismoothNewton, 10, 12)]
 _ENOUGH = 0.1  # of the gap: an error of the bound that no longer matters
-
-
-def is_turn(step: int) -> bool:
-    """Whether a bound that costs as much as a few steps is due: at steps 1, 2, 3, 4, 6, 8, 12, 18, ..., by 1.5.
-
-    So the bounds cost a fixed number of steps each time the run has grown by half, whatever its length.
-
-    Examples
-    --------
-    >>> from bmrm.solvers.model_bound import is_turn
-    >>> [step for step in range(1, 40) if is_turn(step)]
-    [1, 2, 3, 4, 6, 8, 12, 18, 26, 39]
-    """
-    return step == 1 or int(np.log(step) / np.log(1.5)) > int(np.log(step - 1) / np.log(1.5))
 
 
 def model_bound(problem: Problem, w: Array, upper: float, step: int) -> float:

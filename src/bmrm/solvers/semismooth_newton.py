@@ -17,7 +17,7 @@ from bmrm.risks.base import Array
 from bmrm.risks.curvature import RowCurvature
 from bmrm.risks.envelope import Envelope, Smoothed, plane
 from bmrm.risks.linear import LinearLine, LinearPoint, LinearRisk
-from bmrm.solvers.base import Solver, Start, Step
+from bmrm.solvers.base import Solver, Start, Step, is_turn
 from bmrm.solvers.bounds import bound_of
 from bmrm.solvers.newton_system import MOST_COLUMNS, NewtonSystem
 
@@ -25,6 +25,7 @@ _REFRESH = 20
 _MOST_INNER = 30
 _TRIALS = 40
 _LEVENBERG = 1e-6
+_TINY = float(np.finfo(np.float64).tiny)
 _FLAT = 0.3  # of the first slope on a line: there the search ends
 _ENOUGH = 0.1  # of the excess: with that error an inner problem is solved
 
@@ -149,6 +150,8 @@ class _Run:
     def step(self) -> Step:
         """Add the plane and return what is known."""
         self.bundle.add_plane(self.a, self.b)
+        if self.free.size > 1 and not self.lower > self.risk.floor and is_turn(self.iteration + 1):
+            self._surround()
         lower = bound_of(self.problem, self.master, self.bundle, self.upper, self.best)
         self.lower = max(self.lower, lower)
         memory = {
@@ -163,6 +166,17 @@ class _Run:
             "solved": self.solved,
         }
         return Step(self.best, self.upper, self.lower, self.bundle, memory)
+
+    def _surround(self) -> None:
+        """Add planes on both sides of every free coordinate: those of the run are flat there and bound none of them."""
+        ends = np.sqrt((self.upper - self.risk.floor) / np.maximum(self.whole[self.free], _TINY))
+        for j, end in zip(self.free, ends):
+            for side in (-end, end):
+                w = self.best.copy()
+                w[j] += side
+                value, a = self.risk.evaluate(w)
+                if np.isfinite(value):
+                    self.bundle.add(w, value, a)
 
     def advance(self) -> None:
         """Take a multiplier step if the inner problem is solved, then a Newton step."""

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "bmrm/kernel/evaluate.hpp"
@@ -146,6 +147,7 @@ class LossLine final : public LineTerm {
   }
 
   AlongValue evaluate_block(std::size_t k, double t) const {
+    if constexpr (!Kinked<L>) return evaluate_smooth(k, t);
     AlongValue sum;
     for (std::size_t i = begin(k); i < end(k); ++i) {
       const double c = rows_.at(i), z = f_[i] + t * g_[i], y = rows_.y[i];
@@ -160,6 +162,21 @@ class LossLine final : public LineTerm {
   }
 
   static constexpr std::size_t kChunk = 256;
+
+  AlongValue evaluate_smooth(std::size_t k, double t) const {
+    double z[kChunk], value[kChunk], slope[kChunk];
+    AlongValue sum;
+    for (std::size_t first = begin(k); first < end(k); first += kChunk) {
+      const std::size_t n = std::min(end(k) - first, kChunk);
+      for (std::size_t j = 0; j < n; ++j) z[j] = f_[first + j] + t * g_[first + j];
+      loss_terms(loss_, z, rows_.y.data() + first, counts_from(rows_, first), n, value, slope);
+      for (std::size_t j = 0; j < n; ++j) slope[j] = slope[j] == 0.0 ? 0.0 : slope[j] * g_[first + j];
+      sum.value += add_chunk(value, n);
+      sum.left += add_chunk(slope, n);
+    }
+    sum.right = sum.left;
+    return sum;
+  }
 
   // The terms of a chunk of rows, written down first and added up afterwards: no row waits for another, so that
   // the compiler can take several at a time.
@@ -179,7 +196,9 @@ class LossLine final : public LineTerm {
     Chunk chunk;
     for (std::size_t i = begin(k); i < end(k); i += kChunk) {
       const std::size_t n = std::min(end(k) - i, kChunk);
-      if (rows_.weight.empty()) {
+      if constexpr (std::is_same_v<L, Logistic>) {
+        fill_logistic(chunk, i, n, lower, upper);
+      } else if (rows_.weight.empty()) {
         fill(chunk, i, n, lower, upper, [this](std::size_t) { return rows_.scale; });
       } else {
         fill(chunk, i, n, lower, upper, [this](std::size_t row) { return rows_.weight[row]; });
@@ -222,6 +241,14 @@ class LossLine final : public LineTerm {
       chunk.constant[j] = settles ? constant : 0.0;
       chunk.settles[j] = settles ? 1.0 : 0.0;
     }
+  }
+
+  void fill_logistic(Chunk& chunk, std::size_t first, std::size_t n, double lower, double upper) const {
+    const double *f = f_.data() + first, *g = g_.data() + first, *y = rows_.y.data() + first;
+    const Counts counts = counts_from(rows_, first);
+    logistic_along(f, g, y, counts, lower, n, chunk.slope0, chunk.curvature0);
+    logistic_along(f, g, y, counts, upper, n, chunk.slope1, chunk.curvature1);
+    for (double* none : {chunk.constant, chunk.linear, chunk.settles}) std::fill_n(none, n, 0.0);
   }
 
   static double add_chunk(const double* terms, std::size_t n) {
@@ -267,12 +294,25 @@ class LossLine final : public LineTerm {
   }
 
   TrialSlope trial_block(std::size_t k, double t) const {
+    if constexpr (std::is_same_v<L, Logistic>) return trial_logistic(k, t);
     TrialSlope sum;
     for (const std::uint32_t offset : blocks_[k].open) {
       const std::size_t i = begin(k) + offset;
       const double g = g_[i], cg = rows_.at(i) * g, z = f_[i] + t * g;
       sum.slope += cg * right_slope(g, z, rows_.y[i]);
       sum.curvature += cg * g * curvature(loss_, z, rows_.y[i]);
+    }
+    return sum;
+  }
+
+  TrialSlope trial_logistic(std::size_t k, double t) const {
+    TrialSlope sum;
+    double slope[kChunk], curvature[kChunk];
+    for (std::size_t i = begin(k); i < end(k); i += kChunk) {
+      const std::size_t n = std::min(end(k) - i, kChunk);
+      logistic_along(f_.data() + i, g_.data() + i, rows_.y.data() + i, counts_from(rows_, i), t, n, slope, curvature);
+      sum.slope += add_chunk(slope, n);
+      sum.curvature += add_chunk(curvature, n);
     }
     return sum;
   }

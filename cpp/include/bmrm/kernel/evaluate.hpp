@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <type_traits>
 #include <vector>
 
+#include "bmrm/kernel/logistic.hpp"
 #include "bmrm/kernel/product.hpp"
 #include "bmrm/kernel/sum.hpp"
 #include "bmrm/loss/list.hpp"
@@ -17,6 +19,10 @@ struct LossSum {
   double slope = 0.0;  // sum of the slopes: the derivative with respect to a constant added to all scores
 };
 
+inline Counts counts_from(const Rows& rows, std::size_t first) {
+  return {rows.weight.empty() ? nullptr : rows.weight.data() + first, rows.scale};
+}
+
 // Four sums side by side, because one alone would wait for itself.
 inline double sum_of(const double* x, std::size_t n) {
   double s[4] = {};
@@ -27,36 +33,35 @@ inline double sum_of(const double* x, std::size_t n) {
   return (s[0] + s[1]) + (s[2] + s[3]);
 }
 
-// l_i = weight(i) * slope_i for n rows. Values are written down before they are added: the first loop then
-// has no sums in it and compiles to vector code for losses without calls.
-template <class L, class Weight>
-LossSum weighted_loss(const L& loss, const double* __restrict f, const double* __restrict y, std::size_t n,
-                      const Weight& weight, double* __restrict l) {
-  constexpr std::size_t kStep = 256;
-  double value[kStep];
-  LossSum sum;
-  for (std::size_t first = 0; first < n; first += kStep) {
-    const std::size_t some = std::min(kStep, n - first);
-    for (std::size_t k = 0; k < some; ++k) {
-      const double c = weight(first + k);
-      const ValueSlope v = loss(f[first + k], y[first + k]);
-      l[first + k] = c * v.slope;
-      value[k] = c != 0.0 ? c * v.value : 0.0;
-    }
-    sum.value += sum_of(value, some);
-    sum.slope += sum_of(l + first, some);
+// Values and slopes times what the rows count. Values are written down before they are added: the loop then has
+// no sums in it and compiles to vector code for losses without calls.
+template <class L>
+void loss_terms(const L& loss, const double* __restrict f, const double* __restrict y, Counts counts, std::size_t n,
+                double* __restrict value, double* __restrict l) {
+  if constexpr (std::is_same_v<L, Logistic>) {
+    logistic_terms(f, y, counts, n, value, l);
+  } else {
+    each_counted(counts, n, [&](std::size_t i, double c) {
+      const ValueSlope v = loss(f[i], y[i]);
+      l[i] = c * v.slope;
+      value[i] = c != 0.0 ? c * v.value : 0.0;
+    });
   }
-  return sum;
 }
 
 // The weighted sums over rows [begin, end), and their weighted slopes.
 template <class L>
 LossSum loss_on_rows(const L& loss, const double* f, const Rows& rows, std::size_t begin, std::size_t end, double* l) {
-  const double* y = rows.y.data() + begin;
-  if (rows.weight.empty())
-    return weighted_loss(loss, f + begin, y, end - begin, [c = rows.scale](std::size_t) { return c; }, l + begin);
-  return weighted_loss(
-      loss, f + begin, y, end - begin, [c = rows.weight.data() + begin](std::size_t i) { return c[i]; }, l + begin);
+  constexpr std::size_t kStep = 256;
+  double value[kStep];
+  LossSum sum;
+  for (std::size_t first = begin; first < end; first += kStep) {
+    const std::size_t some = std::min(kStep, end - first);
+    loss_terms(loss, f + first, rows.y.data() + first, counts_from(rows, first), some, value, l + first);
+    sum.value += sum_of(value, some);
+    sum.slope += sum_of(l + first, some);
+  }
+  return sum;
 }
 
 inline LossSum loss_on_rows(const AnyScalarLoss& loss, const double* f, const Rows& rows, std::size_t begin,

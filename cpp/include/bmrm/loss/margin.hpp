@@ -1,6 +1,7 @@
 // Losses of the margin z = y f, y in {-1, 1}, and the novelty loss, which looks at f alone.
 #pragma once
 
+#include "bmrm/loss/exponent.hpp"
 #include "bmrm/loss/scalar.hpp"
 
 namespace bmrm {
@@ -109,14 +110,17 @@ struct Exponential {
 };
 
 struct Logistic {
-  ValueSlope operator()(double f, double y) const {
-    const double z = y * f;
-    const double e = std::exp(-std::abs(z));
-    const double p = 1.0 / (1.0 + e);  // the larger of the two probabilities
-    return {std::log1p(e) + std::max(0.0, -z), -y * (z > 0 ? e * p : p)};
+  BMRM_INLINE ValueSlope operator()(double f, double y) const {
+    const double z = y * f, e = exp_of_negative(-std::abs(z));
+    const LogAndInverse of = log1p_of_share(e);  // the inverse is the larger of the two probabilities
+    return {of.log + std::max(0.0, -z), -y * (z > 0 ? e * of.inverse : of.inverse)};
   }
-  double curvature(double f, double) const {
-    const double e = std::exp(-std::abs(f));
+  BMRM_INLINE double slope(double f, double y) const {
+    const double z = y * f, e = exp_of_negative(-std::abs(z));
+    return -y * (z > 0 ? e : 1.0) / (1.0 + e);
+  }
+  BMRM_INLINE double curvature(double f, double) const {
+    const double e = exp_of_negative(-std::abs(f));
     return e / ((1.0 + e) * (1.0 + e));
   }
   // For z >= 0: the z with z - v = q / (1 + exp(z)). z - v - q / (1 + exp(z)) is concave, so that Newton's steps from
