@@ -237,7 +237,7 @@ class _Run:
         self.upper, self.lower = min(self.upper, step.upper), max(self.lower, step.lower)
         if not self.history and 0.0 < step.upper < 1.0:
             self.scale = step.upper
-        if self._contradicts():
+        if self._contradicts(step):
             raise ValueError(
                 f"the lower bound {self.lower:g} exceeds the objective {self.upper:g}: the risk is not convex, or its "
                 f"subgradients are wrong (bmrm.testing.check_loss and check_risk find out)"
@@ -247,16 +247,18 @@ class _Run:
         self.history.append(record)
         return record
 
-    def _contradicts(self) -> bool:
+    def _contradicts(self, step: Step) -> bool:
         """Whether the bounds exclude each other by more than rounding, measured by the objective at the start."""
         excess = self.lower - self.upper
         if excess <= 1e-6 * max(abs(self.upper), 1e-3 * self.scale):
             return False
-        return excess > 1e-9 * min(1.0, abs(self.problem.objective(self.start.w)))
+        if excess <= 1e-9 * min(1.0, abs(self.problem.objective(self.start.w))):
+            return False
+        return self.lower > self.problem.at_most(step.w) + 1e-6 * abs(self.upper)
 
     def _confirmed(self, step: Step) -> bool:
         """Whether the gap is still closed with the objective computed anew: scores may have been combined."""
-        self.upper = self.problem.objective(step.w)
+        self.upper = self.problem.at_most(step.w)
         return self._certificate().closes(self.tol, self.scale)
 
     def _certificate(self) -> Certificate:
@@ -271,7 +273,7 @@ class _Run:
     def _result(self, start: Start, status: Status) -> Result:
         w = start.w if self.last is None else self.last.w
         if status is not Status.CONVERGED:
-            self.upper = self.problem.objective(w)
+            self.upper = self.problem.at_most(w)
         bundle, memory = (None, None) if self.last is None else (self.last.bundle, self.last.memory)
         return Result(
             w=w.copy(),
@@ -362,7 +364,7 @@ def certify(
     (1.0, 0.25)
     """
     point = _as_point(problem, w)
-    upper = problem.objective(point)
+    upper = problem.at_most(point)
     start = point if np.isfinite(upper) else None
     result = solve(problem, "auto", tol=tol, max_iter=max_iter, max_seconds=max_seconds, start=start)
     return Certificate.of(upper, result.certificate.lower, result.solver)

@@ -13,6 +13,9 @@ from bmrm.risks.base import Array, Risk, as_risk
 from bmrm.risks.scaled import ScaledRisk
 
 
+_EPS = float(np.finfo(np.float64).eps)
+
+
 class Problem:
     """min over w of J(w) = lam Omega(w) + R(w).
 
@@ -61,6 +64,13 @@ class Problem:
         """Return J(w); one evaluation of the risk."""
         w = np.asarray(w, dtype=np.float64)
         return self.lam * self.regularizer.value(w) + self.risk.at(w).value
+
+    def at_most(self, w: Array) -> float:
+        """Return J(w) with what rounding may have taken off it: an upper bound of the true J(w), and so of min J."""
+        point = self.risk.at(np.asarray(w, dtype=np.float64))
+        penalty = self.lam * self.regularizer.value(point.w)
+        upper = penalty + point.value
+        return upper + point.rounding + 4.0 * _EPS * penalty if np.isfinite(upper) else upper
 
     def with_lam(self, lam: float) -> Problem:
         """Return the same problem with another lam; risk and planes are shared."""

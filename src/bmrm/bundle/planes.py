@@ -104,22 +104,12 @@ class Bundle:
         return self._planes.dot(self._planes.normal(k) * inverse, k + 1)
 
     def add_point(self, point: Point) -> None:
-        """Add the plane that touches R at the point.
-
-        By slopes l at scores f = X w + o it is the plane of normal X'l and offset value - <l, f - o>, which
-        does not ask whether w has lost digits that the scores still have. Charged are the rounding of that
-        offset, and that of the products X'l to come, as far as |X'l| |w| tells.
-        """
+        """Add the plane that touches R at the point, by its slopes where those are kept."""
+        if not np.isfinite(point.value):
+            return
         factors = None if self.space is None else point.factors
-        if factors is None:
-            self.add(point.w, point.value, point.subgradient)
-            return
-        (slopes, products), value, a = factors, point.value, point.subgradient
-        if not np.isfinite(value):
-            return
-        size = abs(value) + _core.inner_of_sizes(slopes, products) + _core.inner_of_sizes(a, point.w)
-        b = value - _core.inner(slopes, products) - 4.0 * _EPS * size
-        self._add(Plane(slopes, normal=a), b)
+        a, b = point.plane
+        self._add(Plane(None if factors is None else factors[0], normal=a), b)
 
     def add(self, w: Array, value: float, a: Array) -> None:
         """Add the plane that touches R at w: normal a, offset b = value - <a, w>, less the rounding in it."""

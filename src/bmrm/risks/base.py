@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from bmrm import _core
 from bmrm._traits import Trait
 
 if TYPE_CHECKING:
     from bmrm.risks.space import RowSpace
 
 Array: TypeAlias = npt.NDArray[np.float64]
+
+_EPS = float(np.finfo(np.float64).eps)
 
 
 class Risk(ABC):
@@ -90,6 +93,18 @@ class Point:
     def subgradient(self) -> Array:
         """One subgradient of R at w."""
         return self._evaluated()[1]
+
+    @property
+    def plane(self) -> tuple[Array, float]:
+        """The normal a and the offset b = R(w) - <a, w>, less the rounding in it, of the plane that touches R at w."""
+        a = self.subgradient
+        rounding = 4.0 * _EPS * (abs(self.value) + _core.inner_of_sizes(a, self.w))
+        return a, self.value - _core.inner(a, self.w) - rounding
+
+    @property
+    def rounding(self) -> float:
+        """How much larger than the value computed R(w) may be."""
+        return 4.0 * _EPS * abs(self.value)
 
     def toward(self, w: Array) -> Line:
         """Return the line from here (t = 0) to w (t = 1)."""

@@ -16,6 +16,8 @@ from bmrm.losses import get as get_loss
 from bmrm.risks.base import Array, Line, Point, Risk
 from bmrm.risks.space import RowSpace
 
+_EPS = float(np.finfo(np.float64).eps)
+
 
 class LinearRisk(Risk):
     """R(w) = sum_i p_i l(<x_i, w> + offset_i, y_i), p the sample weights divided by their sum.
@@ -142,12 +144,23 @@ class LinearRisk(Risk):
         return self.design.tdot(slopes, total + self.loss.tilt)
 
     def sizes(self) -> Array:
-        """Return the root of the mean square of each column's entries that are not 0: one product."""
+        """Return the root of the mean square of each column's entries that are not 0: one product, once."""
+        squares, counts = self._squares
+        return self.design.join(np.sqrt(squares / np.maximum(counts, 1)), 1.0)
+
+    @cached_property
+    def norms(self) -> Array:
+        """The Euclidean norm of each column, that of the constant included: one product, once."""
+        return self.design.join(np.sqrt(self._squares[0]), float(np.sqrt(self.design.n_rows)))
+
+    @cached_property
+    def _squares(self) -> tuple[Array, npt.NDArray[np.int64]]:
+        """The sum of squares of each column and the number of its entries that are not 0."""
         design = self.design
         squares, counts = np.zeros(design.n_cols), np.zeros(design.n_cols, np.int64)
         _core.column_sizes(design.matrix, np.ones(design.n_rows), squares, counts)
         self.products += 1
-        return design.join(np.sqrt(squares / np.maximum(counts, 1)), 1.0)
+        return squares, counts
 
     def bracket(self) -> list[Array]:
         """Return w = 0 with the learned offset on both sides of the scores, where the loss has no floor."""
@@ -212,6 +225,36 @@ class LinearPoint(Point):
     def factors(self) -> tuple[Array, Array]:
         """The slopes, and the scores without the offset."""
         return self.slopes, self.scores if self.risk.offset is None else self.scores - self.risk.offset
+
+    @property
+    def plane(self) -> tuple[Array, float]:
+        """The normal X'l and the offset L(f) - <l, f - o> for slopes l at the scores f, less the rounding in it.
+
+        L(X v + o) >= L(f) + <l, X v + o - f> holds for any f, so it does not matter how many digits of X w + o the
+        scores have: at a far w, or after many lines, that can be few. L(f) + ... - <X'l, w> would have the error of
+        the scores in it, which <|X'l|, |w|> does not show where X'l cancels.
+
+        The normal itself is rounded: at v that is worth about what R(v) is rounded by (see `rounding`).
+        """
+        value, slopes, _ = self._loss
+        _, products = self.factors
+        size = abs(value) + _core.inner_of_sizes(slopes, products) + _core.inner_of_sizes(self.subgradient, self.w)
+        return self.subgradient, value - _core.inner(slopes, products) - 4.0 * _EPS * size
+
+    @cached_property
+    def rounding(self) -> float:
+        """How much larger than the value computed R(w) may be, because the scores are rounded.
+
+        A score is in error by 4 eps sum_j |x_ij| |w_j|, which is at most e = 4 eps sum_j |X_j| |w_j|; so R is by the
+        slopes times that, and sum_i |l_i| |x_ij| <= |l| |X_j|. The slopes are the larger ones at f - e and f + e, for
+        rows next to a kink. Where w is huge along columns that depend on each other, that is all the digits of R.
+        """
+        risk = self.risk
+        far = _core.inner_of_sizes(risk.norms, self.w)
+        e = 4.0 * _EPS * far
+        sides = [np.abs(risk.loss_and_slopes(self.scores + shift)[1]) for shift in (-e, e)]
+        steepest = np.maximum(*sides)
+        return 4.0 * _EPS * (abs(self.value) + float(np.sqrt(steepest @ steepest)) * far)
 
     def extreme(self, d: Array) -> Array:
         """Return the subgradient that is largest in direction d: two products."""

@@ -107,6 +107,17 @@ class ScaledPoint(Point):
         """One subgradient with respect to v."""
         return self.risk.c * self.inner.subgradient
 
+    @property
+    def plane(self) -> tuple[Array, float]:
+        """That of the point inside, in the new units: the offset does not depend on them."""
+        a, b = self.inner.plane
+        return self.risk.c * a, b
+
+    @property
+    def rounding(self) -> float:
+        """That of the point inside."""
+        return self.inner.rounding
+
     def toward(self, w: Array) -> ScaledLine:
         """Return the line to another v."""
         return ScaledLine(self, w)

@@ -148,20 +148,21 @@ def brace(problem: Problem, bundle: Bundle, w: Array, coordinates: Iterable[int]
 def _brace(problem: Problem, bundle: Bundle, w: Array, j: int, side: float) -> None:
     """Add a plane at w, moved along coordinate j until R rises that way about as steeply as it ever will."""
     steep = 1e-3 * float(np.abs(bundle.normals[:, j]).max())
-    steepest, plane = 0.0, None
+    steepest, steepest_point = 0.0, None
     farthest = 1e6 * (1.0 + abs(bundle.value(w)))  # planes from farther up would only spoil the master's numbers
     for step in 4.0 ** np.arange(12):
-        point = w.copy()
-        point[j] += side * step
-        value, a = problem.risk.evaluate(point)
-        if not value <= farthest or side * a[j] <= 1.5 * steepest > 0.0:
+        moved = w.copy()
+        moved[j] += side * step
+        point = problem.risk.touch(moved)
+        slope = side * float(point.subgradient[j])
+        if not point.value <= farthest or slope <= 1.5 * steepest > 0.0:
             break
-        if side * a[j] > steepest:
-            steepest, plane = side * a[j], (point, value, a)
+        if slope > steepest:
+            steepest, steepest_point = slope, point
         if steepest > steep:
             break
-    if plane is not None:
-        bundle.add(*plane)
+    if steepest_point is not None:
+        bundle.add_point(steepest_point)
 
 
 def touch_near(problem: Problem, w: Array, safe: Array, limit: float) -> Point:

@@ -55,12 +55,11 @@ class BMRMLine(Solver, name="bmrm_line"):
         w = -combined / (lam * s)
         while True:
             point = touch_near(problem, w, best, limit)
-            value, a = point.value, point.subgradient
-            objective = lam * regularizer.value(point.w) + value
+            a, b = point.plane
+            objective = lam * regularizer.value(point.w) + point.value
             if objective < upper:
                 best, upper = point.w, objective
                 limit = 1e6 * (1.0 + abs(upper)) if np.isinf(limit) else limit
-            b = value - float(a @ point.w)
             lower = r - lam * regularizer.value(w)
             slope = float(a @ w) + b - r + 2.0 * lam * regularizer.value(w)  # of the dual, = gamma
             direction = lam * s * w + a

@@ -9,7 +9,6 @@ from bmrm.bundle.planes import Bundle
 from bmrm.problem import Problem
 from bmrm.regularizers.base import Separable
 from bmrm.risks.base import Array
-from bmrm.risks.curvature import RowCurvature
 from bmrm.risks.linear import LinearRisk
 from bmrm.solvers.base import solve_master
 
@@ -26,6 +25,13 @@ class FlatBound:
     |X_j|: that is about what is lost when the sum is computed. No box is needed then, which the planes of many free
     coordinates, or of columns that depend on each other, do not give.
 
+    Why that may be done: let e be the slopes left, f = X w + o the scores that s belongs to. The rows whose slopes have
+    room on both sides can take slopes s + d with X_j'(p d) = -e_j for each free j, d of the size of e, if they span the
+    free directions that the data have at all. The plane of s + d is flat, so its bound needs no box, and its offset
+    sum_i p_i (s_i o_i - l*(s_i)) differs from b by -sum_i p_i d_i (f_i - o_i) = -<X'(p d), w> = <e, w> to first order
+    in d: at most sum_j |e_j| |w_j|, of which twice as much is charged. The second order is that of eps^2. If the rows
+    with room do not span those directions, it is taken for granted that slopes which cancel but for rounding cancel.
+
     Parameters
     ----------
     problem : Problem
@@ -40,8 +46,7 @@ class FlatBound:
         self._norms: Array = np.empty(0)
         self.steep = False  # whether the last plane was far from flat: then it helps other planes little as well
         if self.free.size:
-            squares = RowCurvature(problem.risk).diagonal(np.ones(problem.risk.design.n_rows))
-            self._norms = np.sqrt(squares[self.free])
+            self._norms = problem.risk.norms[self.free]
 
     def of(self, bundle: Bundle, a: Array, b: float, slopes: Array, w: Array) -> float:
         """Return the bound; -inf where a free direction has a slope.

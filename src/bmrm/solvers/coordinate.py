@@ -196,7 +196,7 @@ class _Run:
         """Raise the lower bound by the plane, and drop the coordinates that it proves to be 0."""
         lam = self.problem.lam
         if self.regularizer.free.size:
-            self.bundle.add(self.point.w, self.point.value, self.point.subgradient)
+            self.bundle.add_point(self.point)
         lower, theta = self.proof.of(self.bundle, lam, self.upper, plane.a, plane.offset)
         if self.proof.open and brace(self.problem, self.bundle, self.point.w, self.proof.open):
             lower, theta = self.proof.of(self.bundle, lam, self.upper, plane.a, plane.offset)

@@ -165,7 +165,7 @@ def step_nearby(w: Array, p: Array, nearby: float) -> float:
 def subgradient_ahead(problem: Problem, line: Line, t: float, bundle: Bundle) -> Array:
     """Return a subgradient of J at t on the line, the steepest along it; its plane goes into the bundle."""
     ahead = line.at(t)
-    bundle.add(ahead.w, ahead.value, ahead.subgradient)
+    bundle.add_point(ahead)
     return problem.lam * problem.regularizer.extreme(ahead.w, line.direction) + ahead.subgradient
 
 

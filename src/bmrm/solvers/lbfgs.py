@@ -108,7 +108,7 @@ class LBFGS(Solver, name="lbfgs"):
         upper, gradient = _objective(problem, point)
         while True:
             if not resumed:
-                bundle.add(point.w, point.value, point.subgradient)
+                bundle.add_point(point)
                 lower = solve_master(problem, master, bundle, upper, point.w).lower
                 yield Step(point.w, upper, lower, bundle, (memory, iteration, point.remembered))
             resumed = False
@@ -141,8 +141,7 @@ def tightened(problem: Problem, master: Master, bundle: Bundle, upper: float, po
         for side in (-1e-6, 1e-6):
             near = point.w.copy()
             near[j] += side * (1.0 + abs(near[j]))
-            value, a = problem.risk.evaluate(near)
-            bundle.add(near, value, a)
+            bundle.add_point(problem.risk.touch(near))
     return solve_master(problem, master, bundle, upper, point.w).lower
 
 

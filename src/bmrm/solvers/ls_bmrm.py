@@ -91,7 +91,7 @@ def advance(
     t = linesearch.minimize(problem, line, guess=float(np.clip(2.0 * t, 1e-3, 1.0)))
     candidate = _within_bounds(problem, _at(problem, line, t))
     objective = lam * regularizer.value(candidate.w) + candidate.value
-    if objective < upper:
+    if objective + candidate.rounding < upper + best.rounding:  # else w would wander off where J is mere rounding
         best, upper = candidate, objective
     else:
         t = 0.0

@@ -117,7 +117,7 @@ class _Run:
         """Add the plane at the point and return what is known."""
         point, bundle = self.point, self.bundle
         memory = (point.w, self.iteration, point.remembered)
-        bundle.add(point.w, point.value, point.subgradient)
+        bundle.add_point(point)
         if self.free.size > FEW_FREE:
             return Step(self.best, self.best_upper, self.lower, bundle, memory)
         if self.free.size and self.factored:
@@ -139,8 +139,7 @@ class _Run:
         ahead = -2.0 * self.gradient[self.free] / self.system.diagonal[self.free]
         least = 1e-8 * (1.0 + np.abs(w[self.free]))
         w[self.free] += np.copysign(np.maximum(np.abs(ahead), least), ahead)
-        value, a = self.risk.evaluate(w)
-        self.bundle.add(w, value, a)
+        self.bundle.add_point(self.risk.touch(w))
 
     def advance(self) -> bool:
         """Take one Newton step; False if it makes nothing better."""
@@ -155,7 +154,7 @@ class _Run:
         if self.flat is not None:
             self.lower = max(self.lower, self._predicted_bound(self.flat, c, line))
         moved = line.at(linesearch.minimize(self.problem, line))
-        if self._objective(moved) < self.upper:
+        if self._objective(moved) + moved.rounding < self.upper + self.point.rounding:
             self._move_to(moved)
         elif not self._polished(line.at(1.0)):
             return False

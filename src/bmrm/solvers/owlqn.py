@@ -71,7 +71,7 @@ class OWLQN(Solver, name="owlqn"):
         upper = objective(problem, point)
         lower, fallen = -np.inf, np.inf
         if start.memory is None:
-            bundle.add(point.w, point.value, point.subgradient)
+            bundle.add_point(point)
             lower = bound(problem, master, bundle, upper, point, np.inf, _CUT, iteration)
             yield Step(point.w, upper, lower, bundle, (memory, point.remembered, iteration))
         while True:
@@ -81,7 +81,7 @@ class OWLQN(Solver, name="owlqn"):
                 memory.push(moved.w - point.w, _smooth_gradient(problem, moved) - _smooth_gradient(problem, point))
                 fallen = upper - objective(problem, moved)
                 point, upper = moved, upper - fallen
-                bundle.add(point.w, point.value, point.subgradient)
+                bundle.add_point(point)
             fallen = fallen if moved is not None else 0.0
             found = bound(problem, master, bundle, upper, point, fallen, _CUT, iteration)
             if moved is None and not found > lower:

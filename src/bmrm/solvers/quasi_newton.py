@@ -84,7 +84,7 @@ def quasi_newton_steps(problem: Problem, start: Start, metric: Metric, rules: Ru
     point = risk.at(start.w, remembered)
     upper = objective(problem, point)
     if state is None:
-        bundle.add(point.w, point.value, point.subgradient)
+        bundle.add_point(point)
         state = _State(metric, shortest_subgradient(problem, point.w, point.subgradient))
         state.lower = solve_master(problem, master, bundle, upper, point.w).lower
         yield Step(point.w, upper, state.lower, bundle, (state, point.remembered))
@@ -134,7 +134,7 @@ def _learn(problem: Problem, point: Point, moved: Point, descent: Descent, state
     """Choose the next subgradient just ahead, where s'y > 0 (line 12), and update B."""
     smooth = Trait.SMOOTH_RISK in problem.traits
     ahead = moved if smooth else descent.line.at(state.t + step_nearby(moved.w, descent.p, _FIRST))
-    bundle.add(ahead.w, ahead.value, ahead.subgradient)
+    bundle.add_point(ahead)
     g = shortest_subgradient(problem, moved.w, ahead.subgradient, _FIRST)
     s, y = moved.w - point.w, g - state.g
     yy = float(y @ y)
@@ -195,4 +195,4 @@ def cut_toward(point: Point, w: Array, upper: float, bundle: Bundle) -> None:
     while not (np.isfinite(cut.value) and cut.value <= 1e6 * (1.0 + abs(upper))):
         share *= 0.5
         cut = line.at(share)
-    bundle.add(cut.w, cut.value, cut.subgradient)
+    bundle.add_point(cut)

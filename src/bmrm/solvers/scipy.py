@@ -57,15 +57,15 @@ class SciPy(Solver, name="scipy"):
 
         def objective(w: Array) -> tuple[float, Array]:
             nonlocal best, upper
-            value, a = risk.evaluate(w)
-            total = lam * regularizer.value(w) + value
+            point = risk.touch(w.copy())
+            total = lam * regularizer.value(w) + point.value
             if np.isfinite(total):
-                bundle.add(w, value, a)
+                bundle.add_point(point)
                 if len(bundle) >= bundle.max_cuts:
                     master.solve(bundle, lam, min(upper, total))
             if total < upper:
-                best, upper = w.copy(), total
-            return total, lam * regularizer.subgradient(w) + a
+                best, upper = point.w, total
+            return total, lam * regularizer.subgradient(w) + point.subgradient
 
         while True:
             before = upper

@@ -111,7 +111,7 @@ class Stochastic(Solver):
                 progress.best, progress.upper = point.w.copy(), objective
             bundle.add_plane(*plane)
             if course.normal is not None:
-                bundle.add(point.w, point.value, point.subgradient)
+                bundle.add_point(point)
             elif progress.target is not None:
                 limit = 1e6 * (1.0 + abs(progress.upper))
                 bundle.add_point(touch_near(problem, progress.target, progress.best, limit))
@@ -156,9 +156,9 @@ class Stochastic(Solver):
     def _started(
         self, problem: Problem, visits: RowVisits, bundle: Bundle, start: Start, rng: np.random.Generator
     ) -> Progress:
-        value, a = problem.risk.evaluate(start.w)
-        bundle.add(start.w, value, a)
-        upper = problem.lam * problem.regularizer.value(start.w) + value
+        point = problem.risk.touch(start.w)
+        bundle.add_point(point)
+        upper = problem.lam * problem.regularizer.value(start.w) + point.value
         course = visits.begin(start.w, self.average, Trait.QUADRATIC in problem.traits)
         settings = self.begin(problem, visits, course, rng)
         return Progress(course, settings, rng.bit_generator.state, start.w.copy(), upper)
