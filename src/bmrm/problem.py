@@ -12,7 +12,6 @@ from bmrm.regularizers import get as get_regularizer
 from bmrm.risks.base import Array, Risk, as_risk
 from bmrm.risks.scaled import ScaledRisk
 
-
 _EPS = float(np.finfo(np.float64).eps)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -46,6 +47,21 @@ class RowCurvature:
         wide[:-1, :-1] = H
         wide[-1] = self.pull_back(c)
         return wide
+
+    @property
+    def n_cells(self) -> int:
+        """The size of X, zeros and the constant column included."""
+        return self.risk.design.n_rows * self.risk.dim
+
+    def root(self, c: Array) -> Array:
+        """Return diag(sqrt(c)) X with its zeros, for few data: one reading counts as one product."""
+        self.risk.products += 1
+        return np.sqrt(c)[:, None] * self._dense
+
+    @cached_property
+    def _dense(self) -> Array:
+        design = self.risk.design
+        return np.stack([design.dot(unit) for unit in np.eye(design.dim)], axis=1)
 
     def pull_back(self, u: Array) -> Array:
         """Return X' u: one product."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from bmrm.risks.base import Array
 from bmrm.risks.curvature import RowCurvature
-from bmrm.solvers.cholesky import factored
+from bmrm.solvers.cholesky import factored_by_rows, factored_with_pivot
 
 MOST_COLUMNS = 2000  # a matrix is formed and factored up to here
 RIDGE = 1e-13
@@ -16,6 +16,8 @@ FINE_RIDGE = 1e-15  # for solutions that are refined
 _CG_STEPS = 250
 _ROUGH = 1e-7  # accuracies below are reached by refinement
 _REFINEMENTS = 8
+_SINGULAR = 1e-12  # least pivot, where the diagonal is 1
+_MOST_ENTRIES = 1_000_000  # of X by rows and columns, zeros included
 
 
 class NewtonSystem:
@@ -23,7 +25,8 @@ class NewtonSystem:
 
     Columns are scaled so that the diagonal is 1, and a tiny ridge is added: columns may be collinear and of
     any size. A coordinate without any curvature gets the curvature 1. Where more than 7 digits are asked for, the
-    solution is refined.
+    solution is refined; where the matrix is singular to the digits it has, and the data are few, the rows of
+    diag(sqrt(c)) X take its place.
 
     Parameters
     ----------
@@ -33,7 +36,7 @@ class NewtonSystem:
     most_columns : int
         Up to so many columns the matrix is formed.
     ridge : float
-        Added to the scaled diagonal.
+        Added to the scaled diagonal; `FINE_RIDGE` says that all digits count.
     """
 
     def __init__(
@@ -59,7 +62,10 @@ class NewtonSystem:
         H *= scaling
         H *= scaling[:, None]
         diagonal[:] = 1.0
-        inverse, r = factored(H, self.ridge), self.r
+        (inverse, pivot), r = factored_with_pivot(H, self.ridge), self.r
+        if pivot < _SINGULAR and self.ridge <= FINE_RIDGE and self.curvature.n_cells <= _MOST_ENTRIES:
+            roots = np.concatenate([self.curvature.root(c), np.diag(np.sqrt(r))])
+            inverse = factored_by_rows(roots * scaling)
 
         def solve(g: Array, accuracy: float) -> Array:
             d = scaling * inverse(scaling * g)
