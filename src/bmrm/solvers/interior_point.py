@@ -152,6 +152,9 @@ class _Run:
         a, b = self.terms.plane(theta)
         self.bundle.add_plane(a, b)
         lower = self.flat.of(self.bundle, a, b, self.terms.slopes(theta), self.best)
+        if not lower > self.bundle.floor and self.flat.free.size and not self.flat.steep:
+            theta = self._flattened(theta, a)
+            lower = self.flat.of(self.bundle, *self.terms.plane(theta), self.terms.slopes(theta), self.best)
         if not lower > self.bundle.floor and (self.flat.free.size <= FEW_FREE or self._planes_may_help()):
             lower = bound_of(self.problem, self.master, self.bundle, self.upper, self.best)
         self.lower = max(self.lower, lower)
@@ -165,6 +168,17 @@ class _Run:
             "lower": self.lower,
         }
         return Step(self.best, self.upper, self.lower, self.bundle, memory)
+
+    def _flattened(self, theta: Array, a: Array) -> Array:
+        """Return theta, moved along the rows that have room until the plane's free slopes are gone: see `FlatBound`."""
+        terms, stiff = self.terms, self.rows.stiffness()
+        g = np.zeros_like(a)
+        g[self.flat.free] = a[self.flat.free]
+        self.system.r = self.r + self.held + self.singles.gathered(self.coordinates.stiffness(), self.r.size)
+        h = self.system.at(self.p * np.sum(stiff, axis=0))(g, 1e-8)
+        self.risk.products += 1
+        moved = theta - stiff * terms.ramps.sign * (terms.e * self.risk.design.dot(h))
+        return np.clip(moved, 0.0, terms.ramps.jump)
 
     def _planes_may_help(self) -> bool:
         return self.flat.free.size <= _SOME_FREE and not self.flat.steep
