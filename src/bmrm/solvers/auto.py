@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
@@ -30,6 +31,7 @@ _FEW_COLUMNS = 1000
 _FEW_ROWS = 2000
 _FEW_FREE = 5
 _SMALL_LAM = 1e-5
+_EASY_STEPS = 10
 _IN_UNITS = (LBFGS, LsBMRM)  # solvers that mind the sizes of columns
 
 
@@ -66,6 +68,16 @@ class Auto(Solver, name="auto"):
     """
 
     def steps(self, problem: Problem, start: Start) -> Iterator[Step]:
+        """Yield the steps of the solvers chosen; where J is infinite at the start, from a point with small scores."""
+        steps = self._steps(problem, start)
+        for step in steps:
+            moved = None if np.isfinite(step.upper) else _with_small_scores(problem, start)
+            if moved is not None:
+                yield from self._steps(problem, moved)
+                return
+            yield step
+
+    def _steps(self, problem: Problem, start: Start) -> Iterator[Step]:
         """Yield the steps of the solvers chosen, one after the other, with the best point of them all."""
         stage, watch, memory, w, upper = start.memory or (0, None, None, start.w, np.inf)
         best, c, weighted = start.w, _units(problem), _with_weights(problem)
@@ -90,6 +102,18 @@ class Auto(Solver, name="auto"):
                 if leave:
                     break
             watch = None
+
+
+def _with_small_scores(problem: Problem, start: Start) -> Start | None:
+    """Return a start where the squares of the scores are about as small as can be; None if there is no such point."""
+    risk = problem.risk
+    if not isinstance(risk, LinearRisk):
+        return None
+    squares = LinearRisk(risk.design, np.zeros(risk.design.n_rows), "least_squares", offset=risk.offset)
+    easy = Problem(squares, problem.regularizer, problem.lam)
+    *_, last = islice(Auto().steps(easy, Start(start.w)), _EASY_STEPS)
+    risk.products += squares.products
+    return Start(last.w, seed=start.seed) if np.isfinite(problem.objective(last.w)) else None
 
 
 def _handed_over(problem: Problem, pair: Sequence[Solver], start: Start, best: Array) -> Start:
