@@ -47,7 +47,7 @@ def factored_by_rows(A: Array) -> Callable[[Array], Array]:
     --------
     >>> import numpy as np
     >>> from bmrm.solvers.cholesky import factored_by_rows
-    >>> A = np.array([[1.0, 1.0], [0.0, 1e-10]])
+    >>> A = np.array([[1.0, 1.0], [0.0, 1e-3]])
     >>> factored_by_rows(A)(A.T @ (A @ np.array([3.0, 4.0]))).round(3)
     array([3., 4.])
     """
