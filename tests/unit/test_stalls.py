@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bmrm import LinearRisk, Problem, solve
+from bmrm import LinearRisk, Problem, Status, solve
 from bmrm.losses import Huber, Novelty, NuNovelty, Poisson
-from bmrm.regularizers import L1, L2
+from bmrm.regularizers import L1, L2, Zero
 
 
 def raw(rng, m, d):
@@ -59,3 +59,10 @@ def test_bounds_that_keep_w_where_scores_overflow():
     problem = Problem(LinearRisk(X, rng.poisson(1.0, 22), Poisson()), L2(bounds=bounds), 0.5)
     assert not np.isfinite(problem.objective(np.array([8.0, 0.0, 0.0])))
     assert_converged(problem)
+
+
+def test_a_risk_that_falls_for_ever_between_bounds_is_unbounded(rng):
+    X = np.abs(rng.normal(size=(16, 3)))
+    bounds = ([0.0, -1.0, -1.0], [np.inf, 1.0, 1.0])
+    result = solve(Problem(LinearRisk(X, None, NuNovelty(nu=0.5)), Zero(bounds=bounds), 1.0), tol=1e-6, max_iter=400)
+    assert result.status is Status.UNBOUNDED

@@ -50,14 +50,14 @@ class Auto(Solver, name="auto"):
     ===============================  =====================================================================
 
     Next comes `interior_point`, for piecewise quadratic rows, any penalty, bounds and few columns; at once where more
-    than 5 coordinates are free. Where the risk has no lower bound, `ls_bmrm` comes first, then these; without a penalty
-    `subgradient_lbfgs` alone, which looks for a way down. Behind all of them stands `ls_bmrm`, which makes progress on
-    every convex problem: a solver that has not halved the gap within 20 steps (`interior_point`: 40, its bound may come
-    last), or can go no further, leaves its point to the next one, and L-BFGS its planes as well (the planes of the
-    others crowd around one point, which the master problem does not like). Where `ls_bmrm` comes to a stand as well, it
-    begins once more at 0; the best point is kept. `lbfgs` and `ls_bmrm` run in other units, w = c v with powers of two
-    c, where columns differ in size by more than a factor of 100; Newton steps and coordinate steps do not mind the
-    units.
+    than 5 coordinates are free. Where the risk has no lower bound, `ls_bmrm` comes first, and `subgradient_lbfgs` looks
+    for a way down as well, before `interior_point` where there is no penalty. Behind all of them stands `ls_bmrm`,
+    which makes progress on every convex problem: a solver that has not halved the gap within 20 steps (`interior_point`
+    and `coordinate`: 40, their bounds may come last), or can go no further, leaves its point to the next one, and
+    L-BFGS its planes as well (the planes of the others crowd around one point, which the master problem does not like).
+    Where `ls_bmrm` comes to a stand as well, it begins once more at 0; the best point is kept. `lbfgs` and `ls_bmrm`
+    run in other units, w = c v with powers of two c, where columns differ in size by more than a factor of 100; Newton
+    steps and coordinate steps do not mind the units.
 
     Examples
     --------
@@ -133,7 +133,7 @@ class _Watch:
         self.upper, self.lower, self.mark, self.waited = np.inf, -np.inf, np.inf, 0
         # The bundle method may be slow; it is left only when it has come to a stand.
         self.share, self.patience = (0.99, 3 * _PATIENCE) if isinstance(solver, LsBMRM) else (0.5, _PATIENCE)
-        if isinstance(solver, InteriorPoint):
+        if isinstance(solver, (InteriorPoint, Coordinate)):
             self.patience = 2 * _PATIENCE
 
     def see(self, step: Step) -> None:
@@ -173,9 +173,10 @@ def _chosen(problem: Problem, uneven: bool) -> list[Solver]:
     elif fits(LBFGS) and not central:
         chosen.append(LBFGS())
     if Trait.UNBOUNDED_RISK in problem.traits:
-        middle: list[Solver] = [InteriorPoint()] if central and Trait.STRONGLY_CONVEX in problem.traits else []
-        middle += [SubgradientLBFGS()] if fits(SubgradientLBFGS) else []
-        return [LsBMRM(), *middle, LsBMRM()]
+        chosen = [InteriorPoint()] if central else []
+        if fits(SubgradientLBFGS):
+            chosen.insert(0 if len(free) == problem.risk.dim else len(chosen), SubgradientLBFGS())
+        return [LsBMRM(), *chosen, LsBMRM()]
     if central:
         first = len(free) > _FEW_FREE and not fits(Newton)
         chosen.insert(0 if first else len(chosen), InteriorPoint())
