@@ -156,8 +156,10 @@ def test_non_finite_at_the_start(solver):
     risk = LinearRisk([[1.0], [2.0]], [1, -1], Exponential())
     result = solve(Problem(risk, "l2", 0.1), solver, start=[1e4])
     assert result.status in (Status.NON_FINITE, Status.CONVERGED)
-    if solver in ("lbfgs", "ls_bmrm", "auto"):
+    if solver in ("lbfgs", "ls_bmrm"):
         assert result.status is Status.NON_FINITE
+    if solver == "auto":  # begins where the scores are small
+        assert result.status is Status.CONVERGED
     assert not np.isnan(result.certificate.gap)
 
 
