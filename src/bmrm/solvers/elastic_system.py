@@ -1,0 +1,82 @@
+"""Newton's model with absolute values: <g, z - w> + (z - w)'X' diag(c) X(z - w)/2 + sum_j u_j |z_j| + r_j z_j^2/2."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+
+from bmrm import _core
+from bmrm.problem import Problem
+from bmrm.regularizers.base import Separable
+from bmrm.risks.base import Array
+from bmrm.risks.columns import ColumnModel, Penalty
+from bmrm.risks.curvature import RowCurvature
+from bmrm.risks.linear import LinearRisk
+from bmrm.solvers import small_lasso
+
+_LEVENBERG = 1e-6
+_EPOCHS = 200
+_TOL = 1e-3  # of the violation of optimality before
+_NEAR = 0.95  # of the threshold: from there a coordinate at 0 may leave it
+
+
+class ElasticSystem:
+    """Minimizes the model by coordinate descent, over the coordinates that are not 0 or may leave it.
+
+    Up to so many columns the matrix is formed, of the rows with c_i > 0 alone; above, the descent reads the data by
+    columns. A tiny proximal term keeps the model bounded, as rows with curvature may be fewer than columns.
+
+    Parameters
+    ----------
+    problem : Problem
+        Of a linear risk and a regularizer of absolute values and squares, without bounds.
+    most_columns : int
+        Up to so many columns the matrix is formed.
+    """
+
+    def __init__(self, problem: Problem, most_columns: int) -> None:
+        self.risk = cast(LinearRisk, problem.risk)
+        regularizer, d = cast(Separable, problem.regularizer), self.risk.dim
+        u, r = (problem.lam * np.broadcast_to(part, d) for part in regularizer.parts)
+        self.penalty = Penalty(u, r, np.full(d, -np.inf), np.full(d, np.inf))
+        self.curvature = RowCurvature(self.risk)
+        self.model = None if d <= most_columns else ColumnModel(self.risk)
+        self.whole = self.curvature.diagonal(self.risk.full_weight)
+        self.diagonal: Array = r.copy()  # of the last matrix
+
+    def minimize(self, w: Array, g: Array, c: Array, sigma: float) -> Array:
+        """Return the model's minimizer.
+
+        Parameters
+        ----------
+        w, g : arrays
+            The point, and the gradient of the smooth part of the risk there.
+        c : array
+            The rows' curvatures, weights included.
+        sigma : float
+            The largest curvature that a row can have, apart from its weight.
+        """
+        violation = self.penalty.violation(w, g)
+        near = (w != 0.0) | (np.abs(g) >= _NEAR * self.penalty.u)
+        working = np.flatnonzero(near).astype(np.int64)
+        tol = _TOL * float(violation.max(initial=0.0))
+        if self.model is not None:
+            c = c + _LEVENBERG * sigma * self.risk.full_weight
+            self.diagonal = np.maximum(self.curvature.diagonal(c), self.penalty.v)
+            return self.model.minimize(c, g, w, working, self.penalty, tol, _EPOCHS)
+        H = self.curvature.gram(c)
+        places = np.arange(w.size)
+        H[places, places] += _LEVENBERG * sigma * self.whole
+        self.diagonal = np.where(H[places, places] > 0.0, H[places, places], 1.0)
+        lower = H if working.size == w.size else H[np.ix_(working, working)]
+        return self._descended(np.tril(lower) + np.tril(lower, -1).T, w, g, working, tol)
+
+    def _descended(self, H: Array, w: Array, g: Array, working: Any, tol: float) -> Array:
+        z, parts = w[working], self.penalty.at(working)
+        epochs, _ = _core.descend_with_matrix(H.reshape(-1), g[working], *parts, z, tol, _EPOCHS)
+        if epochs >= _EPOCHS and working.size <= small_lasso.MOST_COORDINATES:
+            z = small_lasso.minimize(H, g[working], w[working], *parts[:2])
+        moved = w.copy()
+        moved[working] = z
+        return moved
