@@ -15,7 +15,7 @@ from bmrm.risks.curvature import RowCurvature
 from bmrm.risks.linear import LinearRisk
 from bmrm.solvers import small_lasso
 
-_LEVENBERG = 1e-6
+_LEVENBERG = 1e-10
 _EPOCHS = 200
 _TOL = 1e-3  # of the violation of optimality before
 _NEAR = 0.95  # of the threshold: from there a coordinate at 0 may leave it
