@@ -191,7 +191,6 @@ def test_refusals_name_the_trait():
         ("newton", Hinge(), L2(), Trait.SMOOTH_RISK),
         ("newton", Logistic(), L1(), Trait.QUADRATIC),
         ("semismooth_newton", Hinge(), L2(bounds=(-1.0, 1.0)), Trait.BOUNDS),
-        ("semismooth_newton", Hinge(), L1(), Trait.QUADRATIC),
         ("interior_point", Logistic(), L2(), Trait.PIECEWISE),
     ]:
         with pytest.raises(ValueError, match=trait.value):

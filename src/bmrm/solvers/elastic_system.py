@@ -48,7 +48,7 @@ class ElasticSystem:
         self.curvature = RowCurvature(self.risk)
         self.model = None if d <= most_columns else ColumnModel(self.risk)
         self.whole = self.curvature.diagonal(self.risk.full_weight)
-        self.diagonal: Array = r.copy()  # of the last matrix
+        self.diagonal: Array = np.where(self.whole > 0.0, self.whole, 1.0)  # of the last matrix
 
     def minimize(self, w: Array, g: Array, c: Array, sigma: float) -> Array:
         """Return the model's minimizer.
@@ -65,10 +65,13 @@ class ElasticSystem:
         violation = self.penalty.violation(w, g)
         near = (w != 0.0) | (np.abs(g) >= _NEAR * self.penalty.u)
         working = np.flatnonzero(near).astype(np.int64)
+        if not working.size:
+            return w
         tol = _TOL * float(violation.max(initial=0.0))
         if self.model is not None:
             c = c + _LEVENBERG * sigma * self.risk.full_weight
-            self.diagonal = np.maximum(self.curvature.diagonal(c), self.penalty.v)
+            diagonal = self.curvature.diagonal(c)
+            self.diagonal = np.where(diagonal > 0.0, diagonal, 1.0)
             return self.model.minimize(c, g, w, working, self.penalty, tol, _EPOCHS)
         H = self.curvature.gram(c)
         places = np.arange(w.size)

@@ -40,6 +40,7 @@ class SemismoothNewton(Solver, name="semismooth_newton"):
         repeat
             w = argmin lam Omega(w) + sum_i p_i M_i(<x_i, w>),   M_i(f) = min_z l_i(z) + s_i (f - z) + (f - z)^2/2q
                 by Newton steps d = -(lam S + X' diag(p_i M_i'') X)^-1 gradient        M_i'' = 0 but on a kink
+                with absolute values in Omega, d leads to the minimum of their sum with the quadratic model
             s_i = M_i'(<x_i, w>)                                 the multiplier step
             sigma = 5 sigma if that took few Newton steps, less if it took many
 
@@ -180,8 +181,9 @@ class _Run:
                     self.bundle.add(w, value, a)
 
     def _bound(self) -> float:
-        if self.elastic is not None and not self.free.size:
-            return lower_bound(self.regularizer, self.problem.lam, self.bundle, self.a, self.b, np.inf)
+        if self.elastic is not None and not self.free.size:  # one plane scaled says as much as a linear program here
+            rounding = 4.0 * np.finfo(np.float64).eps * float(np.abs(self.a) @ np.abs(self.best))
+            return lower_bound(self.regularizer, self.problem.lam, self.bundle, self.a, self.b, np.inf) - rounding
         return bound_of(self.problem, self.master, self.bundle, self.upper, self.best)
 
     def advance(self) -> None:
@@ -205,7 +207,7 @@ class _Run:
         else:
             violation, diagonal = self.elastic.penalty.violation(w, self.a), self.elastic.diagonal
         error = 0.5 * float((violation**2 / np.where(self.r > 0.0, self.r, diagonal)).sum())
-        if self.elastic is not None:
+        if self.elastic is not None:  # the bound must be good as well: slopes over their threshold are scaled down
             theta = self.regularizer.largest_multiple(self.a, self.problem.lam)
             error = max(error, (1.0 - theta) * (self.b - self.bundle.floor))
         # Far from the solution the excess is large for another reason, therefore the gap.
