@@ -31,7 +31,7 @@ _FEW_COLUMNS = 1000
 _FEW_ROWS = 2000
 _FEW_FREE = 5
 _SMALL_LAM = 1e-5
-_EASY = 0.1  # of lam m: up to such a mean |x_i|^2 dual coordinate descent needs few epochs
+_EASY = 0.02  # of lam m: up to such a mean |x_i|^2 dual coordinate descent needs few epochs
 _IN_UNITS = (LBFGS, LsBMRM)  # solvers that mind the sizes of columns
 
 
@@ -45,7 +45,7 @@ class Auto(Solver, name="auto"):
     smooth rows, l2 or no penalty    `newton`
     other rows, l2                   `dual_coordinate`, then `semismooth_newton`; the latter at once where
                                      columns are few, and rows too or lam is small or columns uneven; for
-                                     losses of residuals also if mean |x_i|^2 > lam m / 10: there epochs are
+                                     losses of residuals also if mean |x_i|^2 > lam m / 50: there epochs are
                                      many, and no row can be left out, as all lie near a kink or on a slope
     other rows, l1 or elastic net    `semismooth_newton`, if columns are few
     smooth rows, l1 or elastic net   `coordinate`; with bounds on w, for l2 and no penalty as well
