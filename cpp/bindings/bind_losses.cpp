@@ -6,6 +6,7 @@
 
 #include "arrays.hpp"
 #include "bmrm/kernel/evaluate.hpp"
+#include "bmrm/kernel/prox.hpp"
 #include "bmrm/loss/knots.hpp"
 #include "losses.hpp"
 
@@ -61,23 +62,15 @@ void curvature(const AnyScalarLoss& loss, In<double> f, In<double> y, OptionalIn
 // One q for all rows or one for each.
 void prox_with(const AnyScalarLoss& loss, In<double> v, In<double> y, std::span<const double> q, Out<double> z,
                Out<double> slopes, std::optional<Out<double>> dslopes) {
-  const std::size_t m = v.size(), stride = q.size() == 1 ? 0 : 1;
+  const std::size_t m = v.size();
   require_size(y.size(), m, "y");
   require_size(z.size(), m, "z");
   require_size(slopes.size(), m, "slopes");
   if (dslopes) require_size(dslopes->size(), m, "dslopes");
   for (const double one : q) require(one >= 0.0, "q must be at least 0, got " + std::to_string(one));
   nb::gil_scoped_release unlocked;
-  std::visit(
-      [&](const auto& one) {
-        for (std::size_t i = 0; i < m; ++i) {
-          const ProxPoint p = bmrm::prox(one, v.data()[i], y.data()[i], q[stride * i]);
-          z.data()[i] = p.z;
-          slopes.data()[i] = p.slope;
-          if (dslopes) dslopes->data()[i] = p.dslope;
-        }
-      },
-      loss);
+  double* bends = dslopes ? dslopes->data() : nullptr;
+  std::visit([&](const auto& one) { prox_of_rows(one, view(v), y.data(), q, z.data(), slopes.data(), bends); }, loss);
 }
 
 void prox(const AnyScalarLoss& loss, In<double> v, In<double> y, double q, Out<double> z, Out<double> slopes,

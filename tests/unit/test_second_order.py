@@ -25,6 +25,7 @@ from bmrm.regularizers import L1, L2
 from bmrm.risks.envelope import Envelope, plane
 from bmrm.risks.terms import RowTerms
 from bmrm.solvers import InteriorPoint, Newton, SemismoothNewton
+from bmrm.solvers.elastic_system import by_faces
 from bmrm.solvers.newton_system import conjugate_gradients
 
 SOLVERS = [Newton(), SemismoothNewton(), InteriorPoint()]
@@ -191,8 +192,31 @@ def test_refusals_name_the_trait():
         ("newton", Hinge(), L2(), Trait.SMOOTH_RISK),
         ("newton", Logistic(), L1(), Trait.QUADRATIC),
         ("semismooth_newton", Hinge(), L2(bounds=(-1.0, 1.0)), Trait.BOUNDS),
-        ("semismooth_newton", Hinge(), L1(), Trait.QUADRATIC),
         ("interior_point", Logistic(), L2(), Trait.PIECEWISE),
     ]:
         with pytest.raises(ValueError, match=trait.value):
             solve(Problem(LinearRisk(X, y, loss), regularizer, 0.1), solver)
+
+
+def test_semismooth_newton_with_absolute_values_takes_few_steps_and_leaves_zeros():
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(2000, 12))
+    y = X[:, :3] @ np.array([1.0, -2.0, 0.5]) + 0.3 * rng.standard_t(2.5, size=2000)
+    for loss in (Quantile(tau=0.9), EpsilonInsensitive(eps=0.1), LeastAbsolute()):
+        for lam in (0.05, 1e-5):
+            result = solve(Problem(LinearRisk(X, y, loss), "l1", lam), SemismoothNewton(), tol=1e-7, max_iter=60)
+            assert result.converged
+            assert lam < 0.01 or np.count_nonzero(result.w) == 3
+
+
+def test_steps_from_face_to_face_reach_the_minimum():
+    rng = np.random.default_rng(5)
+    for d in (1, 4, 25):
+        B = rng.normal(size=(3 * d, d))
+        H, w, u, r = B.T @ B, rng.normal(size=d), rng.uniform(0.0, 3.0, d), rng.uniform(0.0, 1.0, d)
+        g = 5.0 * rng.normal(size=d)
+        z = by_faces(H, g, w, u, r)
+        assert z is not None
+        slope = g + H @ (z - w) + r * z
+        assert np.all(np.abs(slope[z == 0.0]) <= u[z == 0.0] + 1e-9)
+        assert slope[z != 0.0] == pytest.approx(-(u * np.sign(z))[z != 0.0], abs=1e-9)

@@ -12,6 +12,7 @@ from bmrm._traits import Trait
 from bmrm.problem import Problem, missing
 from bmrm.regularizers import L2, Zero
 from bmrm.risks.base import Array
+from bmrm.risks.curvature import RowCurvature
 from bmrm.risks.linear import LinearRisk
 from bmrm.risks.scaled import powers_of_two
 from bmrm.solvers.base import Solver, Start, Step, bundle_for
@@ -32,6 +33,7 @@ _FEW_ROWS = 2000
 _FEW_FREE = 5
 _SMALL_LAM = 1e-5
 _EASY_STEPS = 10
+_EASY = 0.02  # of lam m: up to such a mean |x_i|^2 dual coordinate descent needs few epochs
 _IN_UNITS = (LBFGS, LsBMRM)  # solvers that mind the sizes of columns
 
 
@@ -44,7 +46,10 @@ class Auto(Solver, name="auto"):
     ===============================  =====================================================================
     smooth rows, l2 or no penalty    `newton`
     other rows, l2                   `dual_coordinate`, then `semismooth_newton`; the latter at once where
-                                     columns are few, and rows too or lam is small or columns uneven
+                                     columns are few, and rows too or lam is small or columns uneven; for
+                                     losses of residuals also if mean |x_i|^2 > lam m / 50: there epochs are
+                                     many, and no row can be left out, as all lie near a kink or on a slope
+    other rows, l1 or elastic net    `semismooth_newton`, if columns are few
     smooth rows, l1 or elastic net   `coordinate`; with bounds on w, for l2 and no penalty as well
     smooth                           `lbfgs`
     ===============================  =====================================================================
@@ -163,13 +168,14 @@ def _chosen(problem: Problem, uneven: bool) -> list[Solver]:
     chosen: list[Solver] = []
     if fits(Newton):
         chosen.append(Newton())
-    elif fits(SemismoothNewton):
-        small = isinstance(problem.risk, LinearRisk) and problem.risk.design.n_rows <= _FEW_ROWS
-        if fits(DualCoordinate) and not (few and (small or uneven or problem.lam <= _SMALL_LAM)):
-            chosen.append(DualCoordinate())
-        chosen.append(SemismoothNewton())
     elif fits(Coordinate):
         chosen.append(Coordinate())
+    elif fits(SemismoothNewton) and (few or fits(DualCoordinate)):
+        small = isinstance(problem.risk, LinearRisk) and problem.risk.design.n_rows <= _FEW_ROWS
+        hard = small or uneven or problem.lam <= _SMALL_LAM or _many_epochs(problem)
+        if fits(DualCoordinate) and not (few and hard):
+            chosen.append(DualCoordinate())
+        chosen.append(SemismoothNewton())
     elif fits(LBFGS) and not central:
         chosen.append(LBFGS())
     if Trait.UNBOUNDED_RISK in problem.traits:
@@ -181,6 +187,17 @@ def _chosen(problem: Problem, uneven: bool) -> list[Solver]:
         first = len(free) > _FEW_FREE and not fits(Newton)
         chosen.insert(0 if first else len(chosen), InteriorPoint())
     return [*chosen, LsBMRM(), LsBMRM()] if chosen else [LsBMRM()]
+
+
+def _many_epochs(problem: Problem) -> bool:
+    """Whether dual coordinate descent moves scores of residuals by far more than the average of all rows would."""
+    risk = problem.risk
+    assert isinstance(risk, LinearRisk)
+    knots = risk.kernel.knots()
+    if knots is None or knots[0] != "residual":
+        return False
+    square = float(np.sum(RowCurvature(risk).diagonal(risk.full_weight)))
+    return square > _EASY * problem.lam * risk.design.n_rows
 
 
 def _with_weights(problem: Problem) -> Problem:

@@ -233,7 +233,7 @@ class _Run:
         pulled = terms.slopes(self.rows.theta) + p * np.sum(sign * stiff[0] * of_rows[2], axis=0)
         pushed = singles.sign * (self.coordinates.theta + stiff[1] * of_others[2])
         gradient = self.r * w + self._pull_back(pulled) + singles.slopes + singles.gathered(pushed, w.size)
-        dw = -solve(gradient, 1e-6 if affine is None else 1e-8)
+        dw = -solve(gradient, 1e-8 if affine is not None and self.flat.free.size else 1e-6)
         self.risk.products += 1
         du = self.risk.design.dot(dw)
         rows = self.rows.direction(sign * (terms.e * du), of_rows, stiff[0])

@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from bmrm._traits import Trait
-from bmrm.bundle.master import Master, master_for
+from bmrm.bundle.master import Master, lower_bound, master_for
 from bmrm.bundle.planes import Bundle
 from bmrm.problem import Problem
 from bmrm.regularizers.base import Separable
@@ -19,6 +19,7 @@ from bmrm.risks.envelope import Envelope, Smoothed, plane
 from bmrm.risks.linear import LinearLine, LinearPoint, LinearRisk
 from bmrm.solvers.base import Solver, Start, Step, is_turn
 from bmrm.solvers.bounds import bound_of
+from bmrm.solvers.elastic_system import ElasticSystem
 from bmrm.solvers.newton_system import MOST_COLUMNS, NewtonSystem
 
 _REFRESH = 20
@@ -39,6 +40,7 @@ class SemismoothNewton(Solver, name="semismooth_newton"):
         repeat
             w = argmin lam Omega(w) + sum_i p_i M_i(<x_i, w>),   M_i(f) = min_z l_i(z) + s_i (f - z) + (f - z)^2/2q
                 by Newton steps d = -(lam S + X' diag(p_i M_i'') X)^-1 gradient        M_i'' = 0 but on a kink
+                with absolute values in Omega, d leads to the minimum of their sum with the quadratic model
             s_i = M_i'(<x_i, w>)                                 the multiplier step
             sigma = 5 sigma if that took few Newton steps, less if it took many
 
@@ -70,7 +72,7 @@ class SemismoothNewton(Solver, name="semismooth_newton"):
     planes: int = 12
     most_columns: int = MOST_COLUMNS
 
-    needs = frozenset({Trait.ROWS, Trait.QUADRATIC})
+    needs = frozenset({Trait.ROWS, Trait.ELASTIC})
     refuses = frozenset({Trait.BOUNDS, Trait.UNBOUNDED_RISK})
 
     def steps(self, problem: Problem, start: Start) -> Iterator[Step]:
@@ -92,10 +94,12 @@ class _Run:
         self.problem, self.risk, self.p = problem, risk, risk.full_weight
         self.bundle = start.bundle or Bundle(risk.dim, risk.floor, settings.planes, n_threads=risk.n_threads)
         self.master: Master = master_for(regularizer)
-        self.r: Array = problem.lam * np.broadcast_to(regularizer.s, (risk.dim,))
+        self.regularizer = regularizer
+        u, self.r = (problem.lam * np.broadcast_to(part, (risk.dim,)) for part in regularizer.parts)
+        self.free = regularizer.free
+        self.elastic = ElasticSystem(problem, settings.most_columns) if u.any() else None
         curvature = RowCurvature(risk)
         self.system = NewtonSystem(curvature, self.r, settings.most_columns)
-        self.free = regularizer.free
         self.whole: Array = curvature.diagonal(self.p) if self.free.size else np.zeros(0)
         self.best, self.upper, self.lower = start.w, np.inf, -np.inf
         if start.memory is None:
@@ -138,7 +142,6 @@ class _Run:
         """Take the plane of the envelope's slopes, and what separates the inner problem from J."""
         a, b, loss = plane(self.risk, self.rows)
         self.a, self.b = a, b
-        self.gradient = self.r * self.point.w + a
         self.excess = max(0.0, self.point.value - loss - float(self.p @ (self.rows.slopes * self._moved())))
         objective = self._objective(self.point)
         if objective < self.upper:
@@ -152,8 +155,7 @@ class _Run:
         self.bundle.add_plane(self.a, self.b)
         if self.free.size > 1 and not self.lower > self.risk.floor and is_turn(self.iteration + 1):
             self._surround()
-        lower = bound_of(self.problem, self.master, self.bundle, self.upper, self.best)
-        self.lower = max(self.lower, lower)
+        self.lower = max(self.lower, self._bound())
         memory = {
             "w": self.point.w,
             "scores": self.point.remembered,
@@ -178,6 +180,12 @@ class _Run:
                 if np.isfinite(value):
                     self.bundle.add(w, value, a)
 
+    def _bound(self) -> float:
+        if self.elastic is not None and not self.free.size:  # one plane scaled says as much as a linear program here
+            rounding = 4.0 * np.finfo(np.float64).eps * float(np.abs(self.a) @ np.abs(self.best))
+            return lower_bound(self.regularizer, self.problem.lam, self.bundle, self.a, self.b, np.inf) - rounding
+        return bound_of(self.problem, self.master, self.bundle, self.upper, self.best)
+
     def advance(self) -> None:
         """Take a multiplier step if the inner problem is solved, then a Newton step."""
         self.iteration += 1
@@ -193,8 +201,15 @@ class _Run:
         self.solved = self._is_solved()
 
     def _is_solved(self) -> bool:
-        diagonal = np.where(self.r > 0.0, self.r, self.system.diagonal)
-        error = 0.5 * float((self.gradient**2 / diagonal).sum())
+        w = self.point.w
+        if self.elastic is None:
+            violation, diagonal = self.r * w + self.a, self.system.diagonal
+        else:
+            violation, diagonal = self.elastic.penalty.violation(w, self.a), self.elastic.diagonal
+        error = 0.5 * float((violation**2 / np.where(self.r > 0.0, self.r, diagonal)).sum())
+        if self.elastic is not None:  # the bound must be good as well: slopes over their threshold are scaled down
+            theta = self.regularizer.largest_multiple(self.a, self.problem.lam)
+            error = max(error, (1.0 - theta) * (self.b - self.bundle.floor))
         # Far from the solution the excess is large for another reason, therefore the gap.
         return error <= max(_ENOUGH * min(self.excess, self.upper - self.lower), 1e-16 * abs(self.upper))
 
@@ -203,30 +218,41 @@ class _Run:
         self.envelope = Envelope(self.risk, center, 1.0 / self.sigma)
         self.rows = self.envelope.at(self.point.scores)
         weighted = self.p * self.rows.slopes
-        self.gradient = self.r * self.point.w + self.risk.pull_back(weighted, float(weighted.sum()))
+        self.a = self.risk.pull_back(weighted, float(weighted.sum()))
         self.inner = 0
 
     def _newton_step(self) -> None:
-        if self.whole.size:  # a tiny proximal term: rows on a kink may be fewer than free coordinates
-            self.system.r = np.where(self.r > 0.0, self.r, _LEVENBERG * self.sigma * self.whole)
-        solve = self.system.at(self.p * self.rows.bends)
-        line = self.point.toward(self.point.w - solve(self.gradient, 1e-3))
+        target = self._target(self.p * self.rows.bends)
+        line = self.point.toward(target)
         t, self.rows = self._search(line)
         self.point = line.at(t)
+        if t == 1.0:
+            self.point.w = target  # with its zeros
+
+    def _target(self, c: Array) -> Array:
+        """Return the minimizer of Newton's model."""
+        w = self.point.w
+        if self.elastic is not None:
+            return self.elastic.minimize(w, self.a, c, self.sigma)
+        if self.whole.size:  # a tiny proximal term: rows on a kink may be fewer than free coordinates
+            self.system.r = np.where(self.r > 0.0, self.r, _LEVENBERG * self.sigma * self.whole)
+        step: Array = self.system.at(c)(self.r * w + self.a, 1e-3)
+        return w - step
 
     def _search(self, line: LinearLine) -> tuple[float, Smoothed]:
         """Return a step at which the inner objective's slope has nearly vanished: Newton steps within a bracket."""
-        w, d, u = self.point.w, line.direction, line.score_direction
-        weighted, curved = self.p * u, self.r * d
-        square, linear, at_zero = float(curved @ d), float(curved @ w), float(self.gradient @ d)
+        d, u, lam = line.direction, line.score_direction, self.problem.lam
+        weighted, omega = self.p * u, self.regularizer.along(self.point.w, d)
+        enough = _FLAT * abs(float(self.a @ d) + lam * omega.evaluate(0.0)[2])
         t, low, high = 1.0, 0.0, np.inf
         for _ in range(_TRIALS):
             slope, bend, rows = self.envelope.slope_along(self.point.scores + t * u, u, weighted)
-            slope += linear + t * square
-            if abs(slope) <= _FLAT * abs(at_zero):
+            _, left, right = omega.evaluate(t)
+            left, right = slope + lam * left, slope + lam * right
+            if max(left, -right) <= enough:
                 break
-            low, high = (t, high) if slope < 0.0 else (low, t)
-            t = _next_trial(t, slope, bend + square, low, high)
+            low, high = (t, high) if right < 0.0 else (low, t)
+            t = _next_trial(t, right if right < 0.0 else left, bend + lam * omega.q, low, high)
         return t, rows
 
 

@@ -5,7 +5,7 @@
 
 namespace bmrm {
 
-inline double sign(double r) { return (r > 0.0) - (r < 0.0); }
+inline double sign(double r) { return (r > 0.0 ? 1.0 : 0.0) - (r < 0.0 ? 1.0 : 0.0); }
 
 inline ProxPoint from_target(const ProxPoint& p, double y) { return {y + p.z, p.slope, p.dslope}; }
 
@@ -48,7 +48,7 @@ struct EpsilonInsensitive {
   ValueSlope operator()(double f, double y) const {
     const double r = f - y;
     const double excess = std::abs(r) - eps;
-    return {std::max(0.0, excess), static_cast<double>(excess > 0.0) * sign(r)};
+    return {std::max(0.0, excess), excess > 0.0 ? sign(r) : 0.0};
   }
   Interval subdifferential(double f, double y) const {
     const double r = f - y;
@@ -58,9 +58,9 @@ struct EpsilonInsensitive {
   int piece(double f, double y) const { return (f - y >= -eps) + (f - y >= eps); }
   ProxPoint prox(double v, double y, double q) const {
     const double r = v - y, side = sign(r);
-    if (std::abs(r) <= eps) return {v, 0.0, 0.0};
-    const ProxPoint p = prox_of_kink(std::abs(r) - eps, q, 0.0, 1.0);
-    return {y + side * (eps + p.z), side * p.slope, p.dslope};
+    const ProxPoint p = prox_of_kink(std::abs(r) - eps, q, 0.0, 1.0);  // within the tube: below the kink, slope 0
+    const double outside = y + side * (eps + p.z);
+    return {std::abs(r) <= eps ? v : outside, side * p.slope, p.dslope};
   }
 };
 
@@ -91,8 +91,8 @@ struct Huber {
   int piece(double f, double y) const { return (f - y > -delta) + (f - y >= delta); }
   ProxPoint prox(double v, double y, double q) const {
     const double r = (v - y) / (1.0 + q), s = std::clamp(r, -delta, delta);
-    if (s == r) return {y + r, r, 1.0 / (1.0 + q)};
-    return {y + (s > 0.0 ? std::max(delta, v - y - q * s) : std::min(-delta, v - y - q * s)), s, 0.0};
+    const double beyond = v - y - q * s, z = s > 0.0 ? std::max(delta, beyond) : std::min(-delta, beyond);
+    return {y + (s == r ? r : z), s, s == r ? 1.0 / (1.0 + q) : 0.0};
   }
 };
 

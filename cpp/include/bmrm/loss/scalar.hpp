@@ -104,11 +104,13 @@ inline ValueSlope capped_exp(double x) {
 }
 
 // The proximal map at a kink where the slope jumps from lower to upper; v is measured from the kink, and so is z.
-// Without branches: on which side of the kink a row lies cannot be guessed.
+// Without branches: on which side of the kink a row lies cannot be guessed, and loops over rows compile to vector code.
 inline ProxPoint prox_of_kink(double v, double q, double lower, double upper) {
   const bool below = v <= q * lower, within = !below & (v < q * upper);
-  const double at_end = below ? lower : upper, z = std::min(0.0, v - q * lower) + std::max(0.0, v - q * upper);
-  return {z, within ? std::clamp(v / q, lower, upper) : at_end, within ? 1.0 / q : 0.0};
+  const double ratio = v / q, bend = 1.0 / q;  // of no account where q is 0: nothing lies within
+  const double inside = std::min(std::max(ratio, lower), upper), at_end = below ? lower : upper;
+  const double z = std::min(0.0, v - q * lower) + std::max(0.0, v - q * upper);
+  return {z, within ? inside : at_end, within ? bend : 0.0};
 }
 
 // The t with t + exp(t) = c. From this side Newton's steps never overshoot.
