@@ -12,6 +12,7 @@ from bmrm._traits import Trait
 from bmrm.problem import Problem, missing
 from bmrm.regularizers import L2, Zero
 from bmrm.risks.base import Array
+from bmrm.risks.linear import LinearRisk
 from bmrm.risks.scaled import powers_of_two
 from bmrm.solvers.base import Solver, Start, Step, bundle_for
 from bmrm.solvers.choice import HARD_ROWS, for_smooth_rows, is_easy, row_step
@@ -62,8 +63,8 @@ class Auto(Solver, name="auto"):
     `semismooth_newton`), or can go no further, leaves its point to the next one, and
     L-BFGS its planes as well (the planes of the others crowd around one point, which the master problem does not like).
     Where `ls_bmrm` comes to a stand as well, it begins once more at 0; the best point is kept. `lbfgs` and `ls_bmrm`
-    run in other units, w = c v with powers of two c, where columns differ in size by more than a factor of 100 and m q > 100; Newton
-    steps and coordinate steps do not mind the units.
+    run in other units, w = c v with powers of two c, where columns differ in size by more than a factor of 100
+    and m q > 100; Newton steps and coordinate steps do not mind the units.
 
     Examples
     --------
