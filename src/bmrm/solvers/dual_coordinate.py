@@ -95,10 +95,12 @@ class DualCoordinate(Solver, name="dual_coordinate"):
     refuses = frozenset({Trait.BOUNDS})
 
     def steps(self, problem: Problem, start: Start) -> Iterator[Step]:
-        """Yield one step for each check of all rows; end when no slope changes any more."""
+        """Yield the start and one step for each check of all rows; end when no slope changes any more."""
         rows = _dual_rows(problem)
         state: _State = start.memory or _begin(problem, rows, start)
         bound = _Bound(problem, start.bundle)
+        if start.memory is None and np.isfinite(state.upper):
+            yield Step(state.best, state.upper, state.lower, bound.bundle, state)
         while not state.done:
             estimate = self._descend(rows, state)
             _verify(problem, rows, bound, state, estimate)
