@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -46,8 +47,13 @@ inline void require(bool condition, const std::string& message) {
 }
 
 inline void require_size(std::size_t size, std::size_t expected, const char* name) {
-  require(size == expected,
-          std::string(name) + " has length " + std::to_string(size) + ", expected " + std::to_string(expected));
+  if (size == expected) return;  // the message costs more than many a kernel
+  require(false, std::string(name) + " has length " + std::to_string(size) + ", expected " + std::to_string(expected));
+}
+
+inline void require_rows(std::span<const std::int64_t> rows, std::size_t m) {
+  const auto bad = std::find_if(rows.begin(), rows.end(), [m](std::int64_t i) { return std::uint64_t(i) >= m; });
+  if (bad != rows.end()) require(false, "row " + std::to_string(*bad) + " does not exist");
 }
 
 }  // namespace bmrm::py

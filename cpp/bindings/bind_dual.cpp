@@ -40,8 +40,7 @@ std::tuple<double, double, double, std::size_t, std::size_t, std::size_t> epoch(
   require_size(w.size(), d, "w");
   require_size(s.size(), m, "s");
   require_size(b.size(), m, "b");
-  for (const std::int64_t i : view(active))
-    require(i >= 0 && static_cast<std::size_t>(i) < m, "row " + std::to_string(i) + " does not exist");
+  require_rows(view(active), m);
   const DualProblem problem{
       rows, optional_view(offset, m, "offset"), view(q), optional_view(inverse, d, "inverse"), lam, intercept};
   nb::gil_scoped_release unlocked;

@@ -67,7 +67,8 @@ void prox_with(const AnyScalarLoss& loss, In<double> v, In<double> y, std::span<
   require_size(z.size(), m, "z");
   require_size(slopes.size(), m, "slopes");
   if (dslopes) require_size(dslopes->size(), m, "dslopes");
-  for (const double one : q) require(one >= 0.0, "q must be at least 0, got " + std::to_string(one));
+  const auto bad = std::find_if(q.begin(), q.end(), [](double one) { return !(one >= 0.0); });
+  if (bad != q.end()) require(false, "q must be at least 0, got " + std::to_string(*bad));
   nb::gil_scoped_release unlocked;
   double* bends = dslopes ? dslopes->data() : nullptr;
   std::visit([&](const auto& one) { prox_of_rows(one, view(v), y.data(), q, z.data(), slopes.data(), bends); }, loss);

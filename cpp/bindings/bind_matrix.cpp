@@ -53,11 +53,7 @@ void tdot(Matrix& X, In<double> g, Out<double> out, int n_threads) {
   X.tdot(g.data(), out.data(), n_threads);
 }
 
-void check_rows(const Matrix& X, std::span<const std::int64_t> rows) {
-  const auto n = static_cast<std::uint64_t>(X.n_rows());
-  const auto bad = std::find_if(rows.begin(), rows.end(), [n](std::int64_t i) { return std::uint64_t(i) >= n; });
-  if (bad != rows.end()) require(false, "row " + std::to_string(*bad) + " does not exist");
-}
+void check_rows(const Matrix& X, std::span<const std::int64_t> rows) { require_rows(rows, X.n_rows()); }
 
 void dot_rows(const Matrix& X, In<std::int64_t> rows, In<double> w, Out<double> out, int n_threads) {
   require_size(w.size(), X.n_cols(), "w");

@@ -39,8 +39,7 @@ Rule rule_named(const std::string& name) {
 Visits visits_of(const Matrix& X, const In<std::int64_t>& order, const In<double>& y, const OptionalIn& factor,
                  const OptionalIn& shift) {
   const std::size_t m = X.n_rows();
-  for (const std::int64_t i : view(order))
-    require(i >= 0 && static_cast<std::size_t>(i) < m, "row " + std::to_string(i) + " does not exist");
+  require_rows(view(order), m);
   require_size(y.size(), m, "y");
   return {view(order), view(y), optional_view(factor, m, "factor"), optional_view(shift, m, "shift")};
 }

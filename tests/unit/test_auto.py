@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from bmrm import LinearRisk, Problem, Status, solve
 from bmrm.bundle.planes import Bundle
@@ -163,3 +164,29 @@ def test_a_flat_plane_bounds_and_a_sloped_one_does_not():
         bounds.append(flat.of(bundle, point.subgradient, b, point.slopes, w))
     assert bounds[0] == pytest.approx(problem.objective(best), rel=1e-12)
     assert bounds[1] == 0.0  # the floor: nothing else is proved
+
+
+def _first(loss, lam, m=200, d=10, entries=10):
+    """The solver that auto begins with, for rows of so many ones."""
+    columns = np.concatenate([np.arange(i, i + entries) % d for i in range(m)])
+    X = scipy.sparse.csr_matrix((np.ones(m * entries), columns, np.arange(0, m * entries + 1, entries)), shape=(m, d))
+    problem = Problem(LinearRisk(X, np.where(np.arange(m) % 3, 1.0, -1.0), loss), "l2", lam)
+    return _chosen(problem, uneven=False)[0].name
+
+
+@pytest.mark.parametrize(
+    ("loss", "lam", "shape", "name"),
+    [
+        ("hinge", 0.1, {}, "dual_coordinate"),
+        ("hinge", 1e-3, {}, "semismooth_newton"),
+        ("hinge", 1e-3, {"d": 5000}, "dual_coordinate"),
+        ("logistic", 0.1, {}, "newton"),
+        ("squared_hinge", 0.1, {"m": 4000, "d": 900, "entries": 300}, "dual_coordinate"),
+        ("squared_hinge", 1e-6, {"m": 4000, "d": 900, "entries": 300}, "newton"),
+        ("logistic", 0.1, {"d": 5000}, "lbfgs"),
+        ("logistic", 1e-3, {"d": 5000}, "dual_coordinate"),
+        ("logistic", 1e-6, {"d": 5000}, "lbfgs"),
+    ],
+)
+def test_the_first_solver_is_the_cheaper_one(loss, lam, shape, name):
+    assert _first(loss, lam, **shape) == name

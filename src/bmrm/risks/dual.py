@@ -12,6 +12,8 @@ from bmrm.risks.base import Array
 from bmrm.risks.linear import LinearRisk
 
 _EPS = float(np.finfo(np.float64).eps)
+_WIDE = 1e12  # the q with which slopes come out next to 0
+_FLAT = 1e-9  # of the loss, above its floor: there a slope of 0 is as good
 
 
 @dataclass
@@ -77,7 +79,7 @@ class DualRows:
     >>> rows = DualRows(risk, np.ones(1), lam=0.5)
     >>> point = rows.flat()
     >>> rows.epoch(point, key=1, reach=np.inf).changed, point.w.round(6)
-    (2, array([1.]))
+    (1, array([1.]))
     """
 
     def __init__(self, risk: LinearRisk, weights: Array, lam: float) -> None:
@@ -96,18 +98,25 @@ class DualRows:
         self._count(1.0)
 
     def flat(self) -> DualPoint:
-        """Return the point with the slopes next to 0, and w next to 0."""
-        return self._touching(np.zeros(self._q.size), 1e12)
+        """Return the point with slopes 0 and w = 0; slopes next to 0 where the loss has no minimum at its floor."""
+        m, floor = self._q.size, self.risk.floor
+        point = self._touching(np.zeros(m), _WIDE)  # z = -q s there
+        if np.isfinite(floor) and np.all(point.b - _WIDE * point.s**2 <= floor + _FLAT):
+            point.s[:], point.b[:] = 0.0, floor
+        else:
+            self.renew(point, point.w)
+        return point
 
     def near(self, scores: Array) -> DualPoint:
         """Return the point with the slopes of the loss at the scores: one product."""
-        return self._touching(scores, 0.0)
+        point = self._touching(scores, 0.0)
+        self.renew(point, np.zeros_like(point.w))
+        return point
 
     def _touching(self, v: Array, q: float) -> DualPoint:
         m = v.size
         point = DualPoint(np.zeros(self.risk.dim), np.empty(m), np.empty(m), np.arange(m), m)
         _core.dual_start(self.risk.kernel, v, self.risk.targets, q, point.s, point.b)
-        self.renew(point, np.zeros(self.risk.dim))
         return point
 
     def renew(self, point: DualPoint, center: Array) -> Array:

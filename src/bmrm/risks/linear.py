@@ -86,7 +86,9 @@ class LinearRisk(Risk):
         self.products = 0
 
     def scores(self, w: Array) -> Array:
-        """Return X w + offset: one product with the data."""
+        """Return X w + offset: one product with the data, none for w = 0."""
+        if not w.any():
+            return np.zeros(self.design.n_rows) if self.offset is None else self.offset.copy()
         self.products += 1
         scores = self.design.dot(w)
         return scores if self.offset is None else scores + self.offset

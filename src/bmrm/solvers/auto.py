@@ -12,10 +12,10 @@ from bmrm._traits import Trait
 from bmrm.problem import Problem, missing
 from bmrm.regularizers import L2, Zero
 from bmrm.risks.base import Array
-from bmrm.risks.curvature import RowCurvature
 from bmrm.risks.linear import LinearRisk
 from bmrm.risks.scaled import powers_of_two
 from bmrm.solvers.base import Solver, Start, Step, bundle_for
+from bmrm.solvers.choice import for_smooth_rows, is_easy, rows_are_hard
 from bmrm.solvers.coordinate import Coordinate
 from bmrm.solvers.dual_coordinate import DualCoordinate
 from bmrm.solvers.interior_point import InteriorPoint
@@ -28,12 +28,10 @@ from bmrm.solvers.units import steps_in_units
 
 _UNEVEN = 100.0  # columns whose sizes differ by more are brought to one size
 _PATIENCE = 20  # steps in which the gap must have fallen to half of what it was
+_SHORT_PATIENCE = 5  # for dual coordinate descent, a step of which is several passes, where the next one is as good
 _FEW_COLUMNS = 1000
-_FEW_ROWS = 2000
 _FEW_FREE = 5
-_SMALL_LAM = 1e-5
 _EASY_STEPS = 10
-_EASY = 0.02  # of lam m: up to such a mean |x_i|^2 dual coordinate descent needs few epochs
 _IN_UNITS = (LBFGS, LsBMRM)  # solvers that mind the sizes of columns
 
 
@@ -44,25 +42,32 @@ class Auto(Solver, name="auto"):
     ===============================  =====================================================================
     loss and regularizer             solvers, in this order
     ===============================  =====================================================================
-    smooth rows, l2 or no penalty    `newton`
+    smooth rows, l2 or no penalty    `newton`; before it `dual_coordinate`, where q is small enough for its
+                                     epochs to cost less than forming the matrix of second derivatives (long
+                                     rows, mnist). Beyond 2000 columns `dual_coordinate`, then `lbfgs`; the
+                                     latter at once where m q <= 100 (it takes a handful of steps) or q > 200
     other rows, l2                   `dual_coordinate`, then `semismooth_newton`; the latter at once where
-                                     columns are few, and rows too or lam is small or columns uneven; for
-                                     losses of residuals also if mean |x_i|^2 > lam m / 50: there epochs are
-                                     many, and no row can be left out, as all lie near a kink or on a slope
+                                     columns are few, and columns uneven or q > 3, for losses of residuals
+                                     q > 0.02: there epochs are many, and no row can be left out, as all lie
+                                     near a kink or on a slope
     other rows, l1 or elastic net    `semismooth_newton`, if columns are few
     smooth rows, l1 or elastic net   `coordinate`; with bounds on w, for l2 and no penalty as well
     smooth                           `lbfgs`
     ===============================  =====================================================================
 
+    Here q is the mean of |x_i|^2 / (lam m), times the largest second derivative of a smooth loss: dual coordinate
+    descent takes about 18 (1 + q) epochs.
+
     Next comes `interior_point`, for piecewise quadratic rows, any penalty, bounds and few columns; at once where more
     than 5 coordinates are free. Where the risk has no lower bound, `ls_bmrm` comes first, and `subgradient_lbfgs` looks
     for a way down as well, before `interior_point` where there is no penalty. Behind all of them stands `ls_bmrm`,
     which makes progress on every convex problem: a solver that has not halved the gap within 20 steps (`interior_point`
-    and `coordinate`: 40, their bounds may come last), or can go no further, leaves its point to the next one, and
+    and `coordinate`: 40, their bounds may come last; `dual_coordinate`: 5, unless columns are too many for the steps of
+    `semismooth_newton`), or can go no further, leaves its point to the next one, and
     L-BFGS its planes as well (the planes of the others crowd around one point, which the master problem does not like).
     Where `ls_bmrm` comes to a stand as well, it begins once more at 0; the best point is kept. `lbfgs` and `ls_bmrm`
-    run in other units, w = c v with powers of two c, where columns differ in size by more than a factor of 100; Newton
-    steps and coordinate steps do not mind the units.
+    run in other units, w = c v with powers of two c, where columns differ in size by more than a factor of 100
+    and m q > 100; Newton steps and coordinate steps do not mind the units.
 
     Examples
     --------
@@ -85,13 +90,14 @@ class Auto(Solver, name="auto"):
     def _steps(self, problem: Problem, start: Start) -> Iterator[Step]:
         """Yield the steps of the solvers chosen, one after the other, with the best point of them all."""
         stage, watch, memory, w, upper = start.memory or (0, None, None, start.w, np.inf)
-        best, c, weighted = start.w, _units(problem), _with_weights(problem)
+        best, weighted = start.w, _with_weights(problem)
+        c = None if is_easy(problem) else _units(problem)
         solvers = _chosen(weighted, uneven=c is not None)
         start = Start(w, bundle_for(problem, start, None), start.seed, memory)
         for k, solver in enumerate(solvers[stage:], stage):
             if k > stage or (k > 0 and memory is None):
                 start = _handed_over(problem, solvers[k - 1 : k + 1], start, best)
-            watch = watch or _Watch(solver)
+            watch = watch or _Watch(solver, solvers[k + 1 : k + 2], few=problem.risk.dim <= _FEW_COLUMNS)
             if c is not None and isinstance(solver, _IN_UNITS):
                 steps = steps_in_units(solver, problem, c, start)
             else:
@@ -134,12 +140,14 @@ def _handed_over(problem: Problem, pair: Sequence[Solver], start: Start, best: A
 class _Watch:
     """Sees the gap of every step, and tells when it has not been halved for too long."""
 
-    def __init__(self, solver: Solver) -> None:
+    def __init__(self, solver: Solver, after: Sequence[Solver], few: bool) -> None:
         self.upper, self.lower, self.mark, self.waited = np.inf, -np.inf, np.inf, 0
         # The bundle method may be slow; it is left only when it has come to a stand.
         self.share, self.patience = (0.99, 3 * _PATIENCE) if isinstance(solver, LsBMRM) else (0.5, _PATIENCE)
         if isinstance(solver, (InteriorPoint, Coordinate)):
             self.patience = 2 * _PATIENCE
+        elif isinstance(solver, DualCoordinate) and (few or not isinstance(after[0], SemismoothNewton)):
+            self.patience = _SHORT_PATIENCE
 
     def see(self, step: Step) -> None:
         """Note the step's bounds."""
@@ -167,13 +175,11 @@ def _chosen(problem: Problem, uneven: bool) -> list[Solver]:
     free = getattr(problem.regularizer, "free", ())
     chosen: list[Solver] = []
     if fits(Newton):
-        chosen.append(Newton())
+        chosen += for_smooth_rows(problem)
     elif fits(Coordinate):
         chosen.append(Coordinate())
     elif fits(SemismoothNewton) and (few or fits(DualCoordinate)):
-        small = isinstance(problem.risk, LinearRisk) and problem.risk.design.n_rows <= _FEW_ROWS
-        hard = small or uneven or problem.lam <= _SMALL_LAM or _many_epochs(problem)
-        if fits(DualCoordinate) and not (few and hard):
+        if fits(DualCoordinate) and not (few and (uneven or rows_are_hard(problem))):
             chosen.append(DualCoordinate())
         chosen.append(SemismoothNewton())
     elif fits(LBFGS) and not central:
@@ -187,17 +193,6 @@ def _chosen(problem: Problem, uneven: bool) -> list[Solver]:
         first = len(free) > _FEW_FREE and not fits(Newton)
         chosen.insert(0 if first else len(chosen), InteriorPoint())
     return [*chosen, LsBMRM(), LsBMRM()] if chosen else [LsBMRM()]
-
-
-def _many_epochs(problem: Problem) -> bool:
-    """Whether dual coordinate descent moves scores of residuals by far more than the average of all rows would."""
-    risk = problem.risk
-    assert isinstance(risk, LinearRisk)
-    knots = risk.kernel.knots()
-    if knots is None or knots[0] != "residual":
-        return False
-    square = float(np.sum(RowCurvature(risk).diagonal(risk.full_weight)))
-    return square > _EASY * problem.lam * risk.design.n_rows
 
 
 def _with_weights(problem: Problem) -> Problem:

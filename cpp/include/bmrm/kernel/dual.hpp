@@ -68,15 +68,17 @@ class DualCoordinates {
 
   // Visits the active rows once, in random order; those that turn out to be settled are moved to the end.
   DualEpoch epoch(std::span<std::int64_t> active, std::uint64_t key, double reach) {
-    constexpr std::size_t kAhead = 3;
+    constexpr std::size_t kAhead = 8;  // rows: first their numbers are asked for, then, as far again, their entries
     RandomOrder order(active, key);
     const std::size_t n = active.size();
-    for (std::size_t k = 0; k < std::min(n, kAhead); ++k) ask_for(order.draw(k));
+    for (std::size_t k = 0; k < std::min(n, 2 * kAhead); ++k) ask_for_numbers(order.draw(k));
+    for (std::size_t k = 0; k < std::min(n, kAhead); ++k) prefetch_row(X_, static_cast<std::size_t>(active[k]));
     std::vector<std::int64_t> settled;
     DualEpoch sums;
     Patience patience;
     for (std::size_t k = 0; k < n; ++k) {
-      if (k + kAhead < n) ask_for(order.draw(k + kAhead));
+      if (k + 2 * kAhead < n) ask_for_numbers(order.draw(k + 2 * kAhead));
+      if (k + kAhead < n) prefetch_row(X_, static_cast<std::size_t>(active[k + kAhead]));
       if (k % 256 == 255) patience.check();
       const std::int64_t i = active[k];
       if (step(static_cast<std::size_t>(i), reach, sums))
@@ -108,8 +110,8 @@ class DualCoordinates {
     return false;
   }
 
-  void ask_for(std::size_t i) const {
-    prefetch_row(X_, i);
+  void ask_for_numbers(std::size_t i) const {
+    prefetch_start(X_, i);
     prefetch(point_.s.data() + i);
     prefetch(point_.b.data() + i);
     prefetch(problem_.q.data() + i);
@@ -165,22 +167,22 @@ template <class L>
 DualCheck dual_check(const L& loss, std::span<const double> f, const Rows& rows, std::span<const double> offset,
                      const DualPoint& point, double reach, std::span<std::int64_t> active) {
   DualCheck check;
-  Sum value, gap, plane, size;
+  Sum value, plane;
   std::size_t end = f.size();
   for (std::size_t i = 0; i < f.size(); ++i) {
     const double p = rows.at(i), s = point.s[i], b = point.b[i];
     const double l = loss(f[i], rows.y[i]).value;
     if (p > 0.0) {
       value.add(p * l);
-      gap.add(p * excess(l, s, b, f[i]));
+      check.gap += p * excess(l, s, b, f[i]);
       const double shift = offset.empty() ? 0.0 : s * offset[i];
       plane.add(p * (b + shift));
-      size.add(p * (std::abs(b) + std::abs(s * f[i]) + std::abs(shift)));
+      check.size += p * (std::abs(b) + std::abs(s * f[i]) + std::abs(shift));
     }
     const bool out = p == 0.0 || is_settled(loss, f[i], rows.y[i], s, reach);
     active[out ? --end : check.n_active++] = static_cast<std::int64_t>(i);
   }
-  check.value = value.value(), check.gap = gap.value(), check.offset = plane.value(), check.size = size.value();
+  check.value = value.value(), check.offset = plane.value();
   return check;
 }
 

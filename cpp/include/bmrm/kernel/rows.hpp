@@ -1,6 +1,7 @@
 // One row at a time: what methods that visit rows in random order need of a matrix.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -94,13 +95,24 @@ std::size_t row_entries(const Dense<Value>& X, std::size_t) {
   return X.n_cols;
 }
 
+// Asks for where a row starts, so that `prefetch_row` need not wait for it.
+template <class Value, class Index>
+void prefetch_start(const Csr<Value, Index>& X, std::size_t i) {
+  prefetch(X.indptr + i);
+}
+template <class Value>
+void prefetch_start(const Dense<Value>&, std::size_t) {}
+
 // Asks for the beginning of a row that will be visited soon; the rest is read in order, which the processor sees.
 template <class Value, class Index>
 void prefetch_row(const Csr<Value, Index>& X, std::size_t i) {
-  const std::int64_t from = X.indptr[i];
+  constexpr std::int64_t kIndices = 64 / sizeof(Index), kValues = 64 / sizeof(Value);  // in a cache line
+  const std::int64_t from = X.indptr[i], last = X.indptr[i + 1] - 1;
   prefetch(X.indices + from);
+  prefetch(X.indices + std::min(from + kIndices, last));
   prefetch(X.values + from);
-  prefetch(X.values + from + 8);
+  prefetch(X.values + std::min(from + kValues, last));
+  prefetch(X.values + std::min(from + 2 * kValues, last));
 }
 template <class Value>
 void prefetch_row(const Dense<Value>& X, std::size_t i) {
