@@ -21,7 +21,7 @@ from bmrm.risks.linear import LinearPoint, LinearRisk
 Indices: TypeAlias = npt.NDArray[np.int64]
 Exactly: TypeAlias = Callable[[Array, Array, Array, Array, Array], Array]
 
-_MOST_COLUMNS = 1500  # of a matrix X'DX that is formed: 18 MB
+_MOST_COLUMNS = 300
 
 
 @dataclass(frozen=True)

@@ -251,6 +251,7 @@ class ColumnsOf final : public Columns {
     Descent done;
     double margin = std::numeric_limits<double>::infinity();  // zeros whose slope stays so far within their threshold
                                                               // are left alone for a while
+    int since_face = 0;
     for (done.epochs = 1; done.epochs <= max_epochs; ++done.epochs) {
       const bool whole = active.size() == working.size();
       done.violation = 0.0;
@@ -269,16 +270,120 @@ class ColumnsOf final : public Columns {
       }
       active.resize(kept);
       margin = done.violation;
-      if (done.violation > tol) continue;
-      if (whole) break;
-      active = all(working.size());
-      margin = std::numeric_limits<double>::infinity();
+      if (!(done.violation > tol)) {
+        if (whole) break;
+        active = all(working.size());
+        margin = std::numeric_limits<double>::infinity();
+      } else if (++since_face >= kEpochsPerFace) {
+        since_face = 0;
+        done.epochs += on_face({working, D, g, penalty, curvature}, z, q, 0.3 * tol);
+      }
     }
     return done;
   }
 
  private:
   static constexpr std::size_t kManyRows = std::size_t{1} << 17;
+
+  struct Model {
+    std::span<const std::int64_t> working;
+    const double* D;
+    std::span<const double> g;
+    const Penalty& penalty;
+    const std::vector<double>& curvature;
+  };
+
+  // Conjugate gradients on the face that z lies in, as FaceDescent does with a matrix; returns the steps taken.
+  int on_face(const Model& model, std::span<double> z, double* q, double tol) const {
+    const Penalty& penalty = model.penalty;
+    std::vector<std::size_t> face;
+    for (std::size_t k = 0; k < z.size(); ++k)
+      if ((z[k] != 0.0 || penalty.u[k] == 0.0) && z[k] > penalty.lower[k] && z[k] < penalty.upper[k] &&
+          model.curvature[k] + penalty.v[k] > 0.0)
+        face.push_back(k);
+    const std::size_t n = face.size();
+    if (n == 0) return 0;
+    std::vector<double> r(n), p(n, 0.0), d(n), slope(n), ahead(X_.n_rows);
+    double rho = 0.0, largest = 0.0;
+    const auto residual = [&] {
+      double sum = 0.0;
+      largest = 0.0;
+      for (std::size_t i = 0; i < n; ++i) {
+        sum += r[i] * r[i] / (model.curvature[face[i]] + penalty.v[face[i]]);
+        largest = std::max(largest, std::abs(r[i]));
+      }
+      return sum;
+    };
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::size_t k = face[i];
+      const double sign = static_cast<double>(z[k] > 0.0) - static_cast<double>(z[k] < 0.0);
+      slope[i] = model.g[k] + dot(column(model, k), q) + penalty.v[k] * z[k];
+      r[i] = -(slope[i] + penalty.u[k] * sign);
+      d[i] = r[i] / (model.curvature[k] + penalty.v[k]);
+    }
+    rho = residual();
+    int steps = 0;
+    while (steps < kStepsPerFace && largest > tol) {
+      ++steps;
+      forward(model, face, d, ahead);
+      double dHd = 0.0;
+      std::vector<double> Hd(n);
+      for (std::size_t i = 0; i < n; ++i) {
+        Hd[i] = dot(column(model, face[i]), ahead.data()) + penalty.v[face[i]] * d[i];
+        dHd += d[i] * Hd[i];
+      }
+      if (!(dHd > 0.0)) break;
+      const double t = rho / dHd;
+      for (std::size_t i = 0; i < n; ++i) {
+        p[i] += t * d[i];
+        r[i] -= t * Hd[i];
+      }
+      const double before = rho;
+      rho = residual();
+      for (std::size_t i = 0; i < n; ++i)
+        d[i] = r[i] / (model.curvature[face[i]] + penalty.v[face[i]]) + (rho / before) * d[i];
+    }
+    for (double t = 1.0; t > 0.01; t *= 0.5) {
+      ++steps;
+      if (move_on(model, face, slope, p, t, z, q, ahead)) break;
+    }
+    return steps;
+  }
+
+  // Moves z by t p, coordinates that would change their sign to 0, if the objective falls.
+  bool move_on(const Model& model, const std::vector<std::size_t>& face, const std::vector<double>& slope,
+               const std::vector<double>& p, double t, std::span<double> z, double* q,
+               std::vector<double>& ahead) const {
+    const Penalty& penalty = model.penalty;
+    std::vector<double> delta(face.size());
+    double gain = 0.0;
+    for (std::size_t i = 0; i < face.size(); ++i) {
+      const std::size_t k = face[i];
+      double to = std::clamp(z[k] + t * p[i], penalty.lower[k], penalty.upper[k]);
+      if (penalty.u[k] > 0.0 && to * z[k] < 0.0) to = std::clamp(0.0, penalty.lower[k], penalty.upper[k]);
+      delta[i] = to - z[k];
+      gain += delta[i] * (slope[i] + 0.5 * penalty.v[k] * delta[i]) + penalty.u[k] * (std::abs(to) - std::abs(z[k]));
+    }
+    forward(model, face, delta, ahead);
+    for (std::size_t i = 0; i < ahead.size(); ++i)
+      if (model.D[i] > 0.0) gain += 0.5 * ahead[i] * ahead[i] / model.D[i];
+    if (!(gain < 0.0)) return false;
+    for (std::size_t i = 0; i < ahead.size(); ++i) q[i] += ahead[i];
+    for (std::size_t i = 0; i < face.size(); ++i) z[face[i]] += delta[i];
+    return true;
+  }
+
+  // ahead = D X x for an x on the face
+  void forward(const Model& model, const std::vector<std::size_t>& face, const std::vector<double>& x,
+               std::vector<double>& ahead) const {
+    patience_.check();
+    std::fill(ahead.begin(), ahead.end(), 0.0);
+    for (std::size_t i = 0; i < face.size(); ++i)
+      each(column(model, face[i]), [&](std::size_t row, double value) { ahead[row] += x[i] * value; });
+    for (std::size_t row = 0; row < ahead.size(); ++row) ahead[row] *= model.D[row];
+  }
+
+  static std::size_t column(const Model& model, std::size_t k) { return static_cast<std::size_t>(model.working[k]); }
 
   static std::vector<std::size_t> all(std::size_t n) {
     std::vector<std::size_t> index(n);
