@@ -20,8 +20,12 @@ from bmrm.risks.linear import LinearPoint, LinearRisk
 
 Indices: TypeAlias = npt.NDArray[np.int64]
 Exactly: TypeAlias = Callable[[Array, Array, Array, Array, Array], Array]
+Factored: TypeAlias = Callable[[Array, float], Callable[[Array], Array]]
 
-_MOST_COLUMNS = 300
+_MOST_COLUMNS = 300  # of a matrix X'DX on which the descent runs; with more, epochs on sparse columns cost less
+_MOST_FACE = 1500  # nonzeros for which X'DX is factored: 18 MB
+_EPOCHS_PER_FACE = 12
+_RIDGE = 1e-13
 
 
 @dataclass(frozen=True)
@@ -123,6 +127,7 @@ class ColumnModel:
         tol: float,
         max_epochs: int,
         exactly: Exactly | None = None,
+        factored: Factored | None = None,
     ) -> Array:
         """Return w with the coordinates of the working set moved to the minimum of the model plus the penalty.
 
@@ -150,11 +155,80 @@ class ColumnModel:
             if exactly is not None and epochs >= 2 * max_epochs:
                 z = exactly(H.reshape(z.size, z.size), g[working], w[working], *parts[:2])
         else:
-            epochs, _ = risk.design.columns.descend(working, D, g[working], *parts, z, tol, max_epochs)
+            epochs = self._by_columns(D, g[working], working, parts, z, tol, max_epochs, factored)
             risk.products += round(2 * epochs * entries / max(1, risk.design.matrix.n_entries))
             self.epochs = float(epochs)
         moved[working] = z
         return moved
+
+    def _by_columns(
+        self,
+        D: Array,
+        slope: Array,
+        working: Indices,
+        parts: tuple[Array, Array, Array, Array],
+        z: Array,
+        tol: float,
+        max_epochs: int,
+        factored: Factored | None,
+    ) -> int:
+        """Move z to the minimum of the model by epochs, and by the exact minimum on its face in between."""
+        descend, spent = self.risk.design.columns.descend, 0
+        while True:
+            most = max_epochs - spent
+            few = factored is not None and most > _EPOCHS_PER_FACE and 0 < np.count_nonzero(z) <= _MOST_FACE
+            before = z.copy()
+            epochs, violation = descend(working, D, slope, *parts, z, tol, _EPOCHS_PER_FACE if few else most)
+            spent += epochs
+            if not violation > tol or spent >= max_epochs:
+                return spent
+            slope = slope + self._change(D, working, z - before)
+            face = np.flatnonzero(((z != 0.0) | (parts[0] == 0.0)) & (z > parts[2]) & (z < parts[3]))
+            if factored is not None and 0 < face.size <= _MOST_FACE:
+                before = z.copy()
+                self._to_face(D, slope, working, face, parts, z, factored)
+                slope = slope + self._change(D, working, z - before)
+
+    def _change(self, D: Array, working: Indices, delta: Array) -> Array:
+        """Return X'DX delta on the working set: two products."""
+        design = self.risk.design
+        whole = np.zeros(self.risk.dim)
+        whole[working] = delta
+        rows = D * design.dot(whole)
+        self.risk.products += 2
+        return design.tdot(rows, float(np.sum(rows)))[working]
+
+    def _to_face(
+        self,
+        D: Array,
+        slope: Array,
+        working: Indices,
+        face: Indices,
+        parts: tuple[Array, Array, Array, Array],
+        z: Array,
+        factored: Factored,
+    ) -> None:
+        """Move z toward the minimum on the face, coordinates that would change their sign to 0, if the model falls."""
+        k = face.size
+        H = np.empty(k * k)
+        _core.selected_gram(self.risk.design.matrix, working[face], D, H, self.risk.n_threads)
+        self.risk.products += 1
+        H = H.reshape(k, k)
+        u, v, lower, upper = (part[face] for part in parts)
+        now = z[face]
+        diagonal = H.diagonal() + v
+        c = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
+        M = c[:, None] * H * c
+        M[np.arange(k), np.arange(k)] += c * v * c
+        p = -c * factored(M, _RIDGE)(c * (slope[face] + v * now + u * np.sign(now)))
+        for t in (1.0, 0.5, 0.25, 0.1, 0.03):
+            to = np.clip(now + t * p, lower, upper)
+            to[(u > 0.0) & (to * now < 0.0)] = 0.0
+            delta = to - now
+            gain = delta @ (slope[face] + 0.5 * (H @ delta) + 0.5 * v * (now + to)) + u @ (np.abs(to) - np.abs(now))
+            if gain < 0.0:
+                z[face] = np.clip(to, lower, upper)
+                return
 
     def plane(self, point: LinearPoint, D: Array, ahead: Array | None, level_constant: bool) -> Plane:
         """Return the plane of the slopes that the model predicts for scores moved ahead.

@@ -251,7 +251,7 @@ class ColumnsOf final : public Columns {
     Descent done;
     double margin = std::numeric_limits<double>::infinity();  // zeros whose slope stays so far within their threshold
                                                               // are left alone for a while
-    int since_face = 0;
+    int since_face = 0, most = kStepsPerFace;
     for (done.epochs = 1; done.epochs <= max_epochs; ++done.epochs) {
       const bool whole = active.size() == working.size();
       done.violation = 0.0;
@@ -276,7 +276,9 @@ class ColumnsOf final : public Columns {
         margin = std::numeric_limits<double>::infinity();
       } else if (++since_face >= kEpochsPerFace) {
         since_face = 0;
-        done.epochs += on_face({working, D, g, penalty, curvature}, z, q, 0.3 * tol);
+        most = std::min(most, max_epochs - done.epochs);
+        done.epochs += on_face({working, D, g, penalty, curvature}, z, q, 0.3 * tol, most);
+        most *= 2;  // the face changes less and less
       }
     }
     return done;
@@ -294,7 +296,7 @@ class ColumnsOf final : public Columns {
   };
 
   // Conjugate gradients on the face that z lies in, as FaceDescent does with a matrix; returns the steps taken.
-  int on_face(const Model& model, std::span<double> z, double* q, double tol) const {
+  int on_face(const Model& model, std::span<double> z, double* q, double tol, int most) const {
     const Penalty& penalty = model.penalty;
     std::vector<std::size_t> face;
     for (std::size_t k = 0; k < z.size(); ++k)
@@ -323,7 +325,7 @@ class ColumnsOf final : public Columns {
     }
     rho = residual();
     int steps = 0;
-    while (steps < kStepsPerFace && largest > tol) {
+    while (steps < most && largest > tol) {
       ++steps;
       forward(model, face, d, ahead);
       double dHd = 0.0;
