@@ -24,7 +24,7 @@ Factored: TypeAlias = Callable[[Array, float], Callable[[Array], Array]]
 
 _MOST_COLUMNS = 300  # of a matrix X'DX on which the descent runs; with more, epochs on sparse columns cost less
 _MOST_FACE = 1500  # nonzeros for which X'DX is factored: 18 MB
-_EPOCHS_PER_FACE = 12
+_FACES = 2
 _RIDGE = 1e-13
 
 
@@ -172,22 +172,20 @@ class ColumnModel:
         max_epochs: int,
         factored: Factored | None,
     ) -> int:
-        """Move z to the minimum of the model by epochs, and by the exact minimum on its face in between."""
+        """Move z to the minimum of the model by epochs; where they do not arrive, factor X'DX on the face."""
         descend, spent = self.risk.design.columns.descend, 0
-        while True:
-            most = max_epochs - spent
-            few = factored is not None and most > _EPOCHS_PER_FACE and 0 < np.count_nonzero(z) <= _MOST_FACE
+        for turn in range(_FACES + 1):
             before = z.copy()
-            epochs, violation = descend(working, D, slope, *parts, z, tol, _EPOCHS_PER_FACE if few else most)
+            epochs, violation = descend(working, D, slope, *parts, z, tol, max_epochs)
             spent += epochs
-            if not violation > tol or spent >= max_epochs:
-                return spent
-            slope = slope + self._change(D, working, z - before)
             face = np.flatnonzero(((z != 0.0) | (parts[0] == 0.0)) & (z > parts[2]) & (z < parts[3]))
-            if factored is not None and 0 < face.size <= _MOST_FACE:
-                before = z.copy()
-                self._to_face(D, slope, working, face, parts, z, factored)
-                slope = slope + self._change(D, working, z - before)
+            if factored is None or not violation > tol or turn == _FACES or not 0 < face.size <= _MOST_FACE:
+                break
+            slope = slope + self._change(D, working, z - before)
+            before = z.copy()
+            self._to_face(D, slope, working, face, parts, z, factored)
+            slope = slope + self._change(D, working, z - before)
+        return spent
 
     def _change(self, D: Array, working: Indices, delta: Array) -> Array:
         """Return X'DX delta on the working set: two products."""

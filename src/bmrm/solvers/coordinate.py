@@ -73,7 +73,7 @@ class Coordinate(Solver, name="coordinate"):
 
     working_set: int = 1000
     inner: float = 0.25
-    max_epochs: int = 300
+    max_epochs: int = 30
     screening: bool = True
 
     needs = frozenset({Trait.SMOOTH_RISK, Trait.CURVATURE, Trait.ROWS, Trait.ELASTIC})
@@ -185,8 +185,10 @@ class _Run:
         if self.excess > 1.0:
             share = self.settings.inner
         tol = share * 0.01**self.stuck * violation
+        trusted = self.excess == 1.0 and self.most_epochs == self.settings.max_epochs
+        rescue = factored if trusted else None
         exactly = small_lasso.minimize if self.unbounded and working.size <= small_lasso.MOST_COORDINATES else None
-        z = self.model.minimize(D, g, point.w, working, penalty, tol, self.most_epochs, exactly, factored)
+        z = self.model.minimize(D, g, point.w, working, penalty, tol, self.most_epochs, exactly, rescue)
         line = point.toward(z)
         ahead = line.score_direction
         promised = float(g @ (z - point.w)) + 0.5 * float(np.sum(D * ahead * ahead))
