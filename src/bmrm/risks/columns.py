@@ -16,16 +16,17 @@ import numpy.typing as npt
 from bmrm import _core
 from bmrm._traits import Trait
 from bmrm.risks.base import Array
+from bmrm.risks.faces import Factored, Parts, to_face
 from bmrm.risks.linear import LinearPoint, LinearRisk
 
 Indices: TypeAlias = npt.NDArray[np.int64]
 Exactly: TypeAlias = Callable[[Array, Array, Array, Array, Array], Array]
-Factored: TypeAlias = Callable[[Array, float], Callable[[Array], Array]]
 
 _MOST_COLUMNS = 300  # of a matrix X'DX on which the descent runs; with more, epochs on sparse columns cost less
 _MOST_FACE = 1500  # nonzeros for which X'DX is factored: 18 MB
-_FACES = 2
-_RIDGE = 1e-13
+_FACES = 1
+_MOST_EPOCHS = 150
+_PAIR, _CUBE = 1.6, 0.008  # what a pair, and a unit of k^3, cost in units of an entry in an epoch: measured
 
 
 @dataclass(frozen=True)
@@ -166,26 +167,38 @@ class ColumnModel:
         D: Array,
         slope: Array,
         working: Indices,
-        parts: tuple[Array, Array, Array, Array],
+        parts: Parts,
         z: Array,
         tol: float,
         max_epochs: int,
         factored: Factored | None,
     ) -> int:
         """Move z to the minimum of the model by epochs; where they do not arrive, factor X'DX on the face."""
-        descend, spent = self.risk.design.columns.descend, 0
-        for turn in range(_FACES + 1):
+        descend, spent, faces, most = self.risk.design.columns.descend, 0, 0, max_epochs
+        while True:
             before = z.copy()
-            epochs, violation = descend(working, D, slope, *parts, z, tol, max_epochs)
+            epochs, violation = descend(working, D, slope, *parts, z, tol, most)
             spent += epochs
             face = np.flatnonzero(((z != 0.0) | (parts[0] == 0.0)) & (z > parts[2]) & (z < parts[3]))
-            if factored is None or not violation > tol or turn == _FACES or not 0 < face.size <= _MOST_FACE:
-                break
+            arrived = not violation > tol or faces == _FACES
+            if factored is None or arrived or not 0 < face.size <= _MOST_FACE:
+                return spent
             slope = slope + self._change(D, working, z - before)
-            before = z.copy()
-            self._to_face(D, slope, working, face, parts, z, factored)
+            most = min(round(self._price(working, face)), _MOST_EPOCHS) - spent
+            if most > max_epochs:
+                continue
+            before, faces, most = z.copy(), faces + 1, max_epochs
+            H = np.empty(face.size**2)
+            _core.selected_gram(self.risk.design.matrix, working[face], D, H, self.risk.n_threads)
+            self.risk.products += 1
+            some = parts[0][face], parts[1][face], parts[2][face], parts[3][face]
+            z[face] = to_face(H.reshape(face.size, face.size), slope[face], some, z[face], factored)
             slope = slope + self._change(D, working, z - before)
-        return spent
+
+    def _price(self, working: Indices, face: Indices) -> float:
+        """Return how many epochs take the time of forming and factoring X'DX on the face: as many are tried first."""
+        entries, pairs = _core.selected_size(self.risk.design.matrix, working[face])
+        return float(_PAIR * pairs + _CUBE * face.size**3) / max(entries, 1.0)
 
     def _change(self, D: Array, working: Indices, delta: Array) -> Array:
         """Return X'DX delta on the working set: two products."""
@@ -195,38 +208,6 @@ class ColumnModel:
         rows = D * design.dot(whole)
         self.risk.products += 2
         return design.tdot(rows, float(np.sum(rows)))[working]
-
-    def _to_face(
-        self,
-        D: Array,
-        slope: Array,
-        working: Indices,
-        face: Indices,
-        parts: tuple[Array, Array, Array, Array],
-        z: Array,
-        factored: Factored,
-    ) -> None:
-        """Move z toward the minimum on the face, coordinates that would change their sign to 0, if the model falls."""
-        k = face.size
-        H = np.empty(k * k)
-        _core.selected_gram(self.risk.design.matrix, working[face], D, H, self.risk.n_threads)
-        self.risk.products += 1
-        H = H.reshape(k, k)
-        u, v, lower, upper = (part[face] for part in parts)
-        now = z[face]
-        diagonal = H.diagonal() + v
-        c = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
-        M = c[:, None] * H * c
-        M[np.arange(k), np.arange(k)] += c * v * c
-        p = -c * factored(M, _RIDGE)(c * (slope[face] + v * now + u * np.sign(now)))
-        for t in (1.0, 0.5, 0.25, 0.1, 0.03):
-            to = np.clip(now + t * p, lower, upper)
-            to[(u > 0.0) & (to * now < 0.0)] = 0.0
-            delta = to - now
-            gain = delta @ (slope[face] + 0.5 * (H @ delta) + 0.5 * v * (now + to)) + u @ (np.abs(to) - np.abs(now))
-            if gain < 0.0:
-                z[face] = np.clip(to, lower, upper)
-                return
 
     def plane(self, point: LinearPoint, D: Array, ahead: Array | None, level_constant: bool) -> Plane:
         """Return the plane of the slopes that the model predicts for scores moved ahead.
