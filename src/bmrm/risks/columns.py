@@ -24,8 +24,9 @@ Exactly: TypeAlias = Callable[[Array, Array, Array, Array, Array], Array]
 
 _MOST_COLUMNS = 300  # of a matrix X'DX on which the descent runs; with more, epochs on sparse columns cost less
 _MOST_FACE = 1500  # nonzeros for which X'DX is factored: 18 MB
-_FACES = 1
-_MOST_EPOCHS = 150
+_FACES = 1  # factored for one model
+_MOST_EPOCHS = 150  # before a face is factored, however much that costs
+_MATRIX_EPOCHS = 200
 _PAIR, _CUBE = 1.6, 0.008  # what a pair, and a unit of k^3, cost in units of an entry in an epoch: measured
 
 
@@ -41,6 +42,10 @@ class Penalty:
     def at(self, working: Indices) -> tuple[Array, Array, Array, Array]:
         """Return the entries of some coordinates."""
         return self.u[working], self.v[working], self.lower[working], self.upper[working]
+
+    def times(self, factor: float) -> Penalty:
+        """Return the same penalty with so many times the weight."""
+        return Penalty(factor * self.u, factor * self.v, self.lower, self.upper)
 
     def violation(self, w: Array, g: Array) -> Array:
         """Return how far each coordinate is from optimal where R has gradient g, in units of the gradient."""
@@ -82,7 +87,8 @@ class ColumnModel:
     """The second-order model of a linear risk around a point.
 
     X'DX is formed on the working set where that is cheap. Otherwise the descent runs on a copy of the data by
-    columns, which is made once and kept with the data: it takes as much memory as the data itself.
+    columns, which is made once and kept with the data: it takes as much memory as the data itself. Where that
+    descent does not arrive, X'DX is formed and factored for the coordinates that are not 0.
 
     Parameters
     ----------
@@ -143,6 +149,8 @@ class ColumnModel:
             X'DX is formed, for epochs cost nothing there.
         exactly : callable, optional
             Minimizes the model from (X'DX, g, w, u, v) where it was formed and the descent has not arrived.
+        factored : callable, optional
+            Solves with a matrix, for faces on which the descent by columns has not arrived.
         """
         risk, moved, z = self.risk, w.copy(), w[working]
         parts = penalty.at(working)
@@ -152,8 +160,8 @@ class ColumnModel:
             H = np.empty(working.size**2)
             _core.selected_gram(risk.design.matrix, working, D, H, risk.n_threads)
             risk.products += 1
-            epochs, _ = _core.descend_with_matrix(H, g[working], *parts, z, 0.1 * tol, 2 * max_epochs)
-            if exactly is not None and epochs >= 2 * max_epochs:
+            epochs, _ = _core.descend_with_matrix(H, g[working], *parts, z, 0.1 * tol, _MATRIX_EPOCHS)
+            if exactly is not None and epochs >= _MATRIX_EPOCHS:
                 z = exactly(H.reshape(z.size, z.size), g[working], w[working], *parts[:2])
         else:
             epochs = self._by_columns(D, g[working], working, parts, z, tol, max_epochs, factored)

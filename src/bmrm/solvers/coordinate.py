@@ -23,8 +23,8 @@ from bmrm.solvers.base import Solver, Start, Step, brace, solve_master
 from bmrm.solvers.cholesky import factored
 
 _REFRESH = 30
-_STRIDE = 0.2
-_LEAST_EPOCHS = 5
+_STRIDE = 0.2  # lam of the next model, as a share of the largest entry of the gradient
+_FIRST_EPOCHS, _LEAST_EPOCHS = 10, 5
 _PLANES = 12
 
 
@@ -35,15 +35,19 @@ class Coordinate(Solver, name="coordinate"):
     The loop::
 
         repeat
+            lam' = max(lam, the largest entry of g / 5), never above the lam' before          many columns only
             W = {j : w_j is not 0} and the coordinates that come next to, or farthest over, their threshold
-            z = argmin over z_W of <g, z - w> + (z - w)'X'DX(z - w) / 2 + lam Omega(z)         coordinate descent
+            z = argmin over z_W of <g, z - w> + (z - w)'X'DX(z - w) / 2 + lam' Omega(z)        coordinate descent
             lower = the bound from the slopes s + D X(z - w) that the model predicts, scaled until feasible
             w = z, or the minimum of J on the line to z                                  from cached scores
             drop for good what the gap proves to be 0: |a_j| + |X_j| sqrt(2 l'' gap) < lam u_j
 
-    X'DX is formed on the working set where that is cheap (few entries of a row lie in it, or few columns); then
-    an epoch of the descent costs nothing beside it. Otherwise the epochs run on a copy of the data by columns, which
-    is made once and takes as much memory as the data. Two products X'g and one product X w for each iteration.
+    X'DX is formed on the working set where that is cheap (few columns); then an epoch of the descent costs nothing
+    beside it. Otherwise the epochs run on a copy of the data by columns, which is made once and takes as much memory
+    as the data; after every sixth one, conjugate gradients move on the face that z lies in (its coordinates that are
+    not 0, their signs kept), and where the epochs have cost as much as forming and factoring X'DX on the face would,
+    that is done. The first models have a larger lam, so that no coordinate joins that leaves again later. Two
+    products X'g and one product X w for each iteration.
     The predicted slopes obey the optimality conditions as well as the model's minimum does, those at w only as well
     as w: that is why the bound hardly lags behind the objective.
 
@@ -54,7 +58,7 @@ class Coordinate(Solver, name="coordinate"):
     inner : float
         The descent ends when its moves have become so much smaller than the violation of optimality before it.
     max_epochs : int
-        The most epochs for one model.
+        The most epochs for one model before its face is factored; fewer after a model that promised too much.
     screening : bool
         Whether coordinates that the gap proves to be 0 are left out.
 
@@ -112,7 +116,7 @@ class _Run:
         self.alive, self.proof = memory["alive"], memory["proof"]
         self.lower, self.stuck = memory.get("lower", -np.inf), memory.get("stuck", 0)
         self.iteration, self.worst = memory.get("iteration", 0), memory.get("worst", 0.0)
-        self.excess, self.most_epochs = memory.get("excess", np.inf), memory.get("most_epochs", 10)
+        self.excess, self.most_epochs = memory.get("excess", np.inf), memory.get("most_epochs", _FIRST_EPOCHS)
         self.model.epochs = memory.get("epochs", self.model.epochs)
         self.move_to(self.risk.at(start.w, memory.get("scores")))
 
@@ -149,9 +153,7 @@ class _Run:
         self.iteration += 1
         if self.iteration % _REFRESH == 0:
             self.move_to(self.risk.at(self.point.w))
-        steepest = np.divide(np.abs(self.point.subgradient), self.penalty.u, out=np.zeros(self.risk.dim),
-                             where=self.penalty.u > 0.0).max()
-        self.excess = max(1.0, min(self.excess, _STRIDE * float(steepest)))
+        self.lower_excess()
         working, covers = self.working_set()
         if self.descend(self.point.subgradient, working, prove=covers):
             self.stuck = 0
@@ -160,6 +162,14 @@ class _Run:
         else:
             self.stuck += 1
         return bool(self.stuck < 3)
+
+    def lower_excess(self) -> None:
+        """Let the next model have a larger lam as long as the gradient is far above lam; it never rises again."""
+        if self.excess > 1.0:
+            u, steep = self.penalty.u, np.abs(self.point.subgradient)
+            many = self.risk.dim > self.settings.working_set
+            steepest = float(np.max(np.divide(steep, u, out=np.zeros_like(u), where=u > 0.0))) if many else 1.0
+            self.excess = max(1.0, min(self.excess, _STRIDE * steepest))
 
     def working_set(self) -> tuple[Indices, bool]:
         """Return the coordinates that may move, and whether all that violate optimality are among them."""
@@ -178,12 +188,11 @@ class _Run:
         """Minimize the model on the working set, bound min J by it, and move; False if the objective does not fall."""
         point, D, penalty = self.point, self.curvature(), self.penalty
         if self.excess > 1.0:
-            penalty = Penalty(self.excess * penalty.u, self.excess * penalty.v, penalty.lower, penalty.upper)
+            penalty = penalty.times(self.excess)
         violation = float(penalty.violation(point.w, g)[working].max(initial=0.0))
         self.worst = max(self.worst, violation)
-        share = float(np.clip(np.sqrt(violation / max(self.worst, 1e-300)), 0.01, self.settings.inner))
-        if self.excess > 1.0:
-            share = self.settings.inner
+        near = 1.0 if self.excess > 1.0 else np.sqrt(violation / max(self.worst, 1e-300))
+        share = float(np.clip(near, 0.01, self.settings.inner))
         tol = share * 0.01**self.stuck * violation
         trusted = self.excess == 1.0 and self.most_epochs == self.settings.max_epochs
         rescue = factored if trusted else None
