@@ -35,7 +35,7 @@ class Coordinate(Solver, name="coordinate"):
     The loop::
 
         repeat
-            lam' = max(lam, the largest entry of g / 5), never above the lam' before          many columns only
+            lam' = max(lam, the largest entry of g / 5), never above the lam' before          many columns, no bounds
             W = {j : w_j is not 0} and the coordinates that come next to, or farthest over, their threshold
             z = argmin over z_W of <g, z - w> + (z - w)'X'DX(z - w) / 2 + lam' Omega(z)        coordinate descent
             lower = the bound from the slopes s + D X(z - w) that the model predicts, scaled until feasible
@@ -164,10 +164,10 @@ class _Run:
         return bool(self.stuck < 3)
 
     def lower_excess(self) -> None:
-        """Let the next model have a larger lam as long as the gradient is far above lam; it never rises again."""
+        """Let the next model have a larger lam as long as the gradient is far above lam: at bounds it stays so."""
         if self.excess > 1.0:
             u, steep = self.penalty.u, np.abs(self.point.subgradient)
-            many = self.risk.dim > self.settings.working_set
+            many = self.unbounded and self.risk.dim > self.settings.working_set
             steepest = float(np.max(np.divide(steep, u, out=np.zeros_like(u), where=u > 0.0))) if many else 1.0
             self.excess = max(1.0, min(self.excess, _STRIDE * steepest))
 
