@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "bmrm/kernel/checks.hpp"
-#include "bmrm/kernel/coordinate.hpp"
+#include "bmrm/kernel/columns.hpp"
 #include "bmrm/kernel/curvature.hpp"
 #include "bmrm/kernel/evaluate.hpp"
 #include "bmrm/kernel/product.hpp"

@@ -16,12 +16,18 @@ import numpy.typing as npt
 from bmrm import _core
 from bmrm._traits import Trait
 from bmrm.risks.base import Array
+from bmrm.risks.faces import Factored, Parts, to_face
 from bmrm.risks.linear import LinearPoint, LinearRisk
 
 Indices: TypeAlias = npt.NDArray[np.int64]
 Exactly: TypeAlias = Callable[[Array, Array, Array, Array, Array], Array]
 
-_MOST_COLUMNS = 1500  # of a matrix X'DX that is formed: 18 MB
+_MOST_COLUMNS = 300  # of a matrix X'DX on which the descent runs; with more, epochs on sparse columns cost less
+_MOST_FACE = 1500  # nonzeros for which X'DX is factored: 18 MB
+_FACES = 1  # factored for one model
+_MOST_EPOCHS = 150  # before a face is factored, however much that costs
+_MATRIX_EPOCHS = 200
+_PAIR, _CUBE = 1.6, 0.008  # what a pair, and a unit of k^3, cost in units of an entry in an epoch: measured
 
 
 @dataclass(frozen=True)
@@ -36,6 +42,10 @@ class Penalty:
     def at(self, working: Indices) -> tuple[Array, Array, Array, Array]:
         """Return the entries of some coordinates."""
         return self.u[working], self.v[working], self.lower[working], self.upper[working]
+
+    def times(self, factor: float) -> Penalty:
+        """Return the same penalty with so many times the weight."""
+        return Penalty(factor * self.u, factor * self.v, self.lower, self.upper)
 
     def violation(self, w: Array, g: Array) -> Array:
         """Return how far each coordinate is from optimal where R has gradient g, in units of the gradient."""
@@ -77,7 +87,8 @@ class ColumnModel:
     """The second-order model of a linear risk around a point.
 
     X'DX is formed on the working set where that is cheap. Otherwise the descent runs on a copy of the data by
-    columns, which is made once and kept with the data: it takes as much memory as the data itself.
+    columns, which is made once and kept with the data: it takes as much memory as the data itself. Where that
+    descent does not arrive, X'DX is formed and factored for the coordinates that are not 0.
 
     Parameters
     ----------
@@ -123,6 +134,7 @@ class ColumnModel:
         tol: float,
         max_epochs: int,
         exactly: Exactly | None = None,
+        factored: Factored | None = None,
     ) -> Array:
         """Return w with the coordinates of the working set moved to the minimum of the model plus the penalty.
 
@@ -137,6 +149,8 @@ class ColumnModel:
             X'DX is formed, for epochs cost nothing there.
         exactly : callable, optional
             Minimizes the model from (X'DX, g, w, u, v) where it was formed and the descent has not arrived.
+        factored : callable, optional
+            Solves with a matrix, for faces on which the descent by columns has not arrived.
         """
         risk, moved, z = self.risk, w.copy(), w[working]
         parts = penalty.at(working)
@@ -146,15 +160,62 @@ class ColumnModel:
             H = np.empty(working.size**2)
             _core.selected_gram(risk.design.matrix, working, D, H, risk.n_threads)
             risk.products += 1
-            epochs, _ = _core.descend_with_matrix(H, g[working], *parts, z, 0.1 * tol, 2 * max_epochs)
-            if exactly is not None and epochs >= 2 * max_epochs:
+            epochs, _ = _core.descend_with_matrix(H, g[working], *parts, z, 0.1 * tol, _MATRIX_EPOCHS)
+            if exactly is not None and epochs >= _MATRIX_EPOCHS:
                 z = exactly(H.reshape(z.size, z.size), g[working], w[working], *parts[:2])
         else:
-            epochs, _ = risk.design.columns.descend(working, D, g[working], *parts, z, tol, max_epochs)
+            epochs = self._by_columns(D, g[working], working, parts, z, tol, max_epochs, factored)
             risk.products += round(2 * epochs * entries / max(1, risk.design.matrix.n_entries))
             self.epochs = float(epochs)
         moved[working] = z
         return moved
+
+    def _by_columns(
+        self,
+        D: Array,
+        slope: Array,
+        working: Indices,
+        parts: Parts,
+        z: Array,
+        tol: float,
+        max_epochs: int,
+        factored: Factored | None,
+    ) -> int:
+        """Move z to the minimum of the model by epochs; where they do not arrive, factor X'DX on the face."""
+        descend, spent, faces, most = self.risk.design.columns.descend, 0, 0, max_epochs
+        while True:
+            before = z.copy()
+            epochs, violation = descend(working, D, slope, *parts, z, tol, most)
+            spent += epochs
+            face = np.flatnonzero(((z != 0.0) | (parts[0] == 0.0)) & (z > parts[2]) & (z < parts[3]))
+            arrived = not violation > tol or faces == _FACES
+            if factored is None or arrived or not 0 < face.size <= _MOST_FACE:
+                return spent
+            slope = slope + self._change(D, working, z - before)
+            most = min(round(self._price(working, face)), _MOST_EPOCHS) - spent
+            if most > max_epochs:
+                continue
+            before, faces, most = z.copy(), faces + 1, max_epochs
+            H = np.empty(face.size**2)
+            _core.selected_gram(self.risk.design.matrix, working[face], D, H, self.risk.n_threads)
+            self.risk.products += 1
+            some = parts[0][face], parts[1][face], parts[2][face], parts[3][face]
+            z[face] = to_face(H.reshape(face.size, face.size), slope[face], some, z[face], factored)
+            slope = slope + self._change(D, working, z - before)
+
+    def _price(self, working: Indices, face: Indices) -> float:
+        """Return how many epochs take the time of forming and factoring X'DX on the face: as many are tried first."""
+        entries, pairs = _core.selected_size(self.risk.design.matrix, working[face])
+        return float(_PAIR * pairs + _CUBE * face.size**3) / max(entries, 1.0)
+
+    def _change(self, D: Array, working: Indices, delta: Array) -> Array:
+        """Return X'DX delta on the working set: two products."""
+        design = self.risk.design
+        whole = np.zeros(self.risk.dim)
+        whole[working] = delta
+        rows = D * design.dot(whole)
+        self.risk.products += 2
+        return design.tdot(rows, float(np.sum(rows)))[working]
 
     def plane(self, point: LinearPoint, D: Array, ahead: Array | None, level_constant: bool) -> Plane:
         """Return the plane of the slopes that the model predicts for scores moved ahead.

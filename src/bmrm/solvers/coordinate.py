@@ -20,8 +20,11 @@ from bmrm.risks.columns import ColumnModel, Indices, Penalty, Plane
 from bmrm.risks.linear import LinearLine, LinearPoint, LinearRisk
 from bmrm.solvers import small_lasso
 from bmrm.solvers.base import Solver, Start, Step, brace, solve_master
+from bmrm.solvers.cholesky import factored
 
 _REFRESH = 30
+_STRIDE = 0.2  # lam of the next model, as a share of the largest entry of the gradient
+_FIRST_EPOCHS, _LEAST_EPOCHS = 10, 5
 _PLANES = 12
 
 
@@ -32,15 +35,19 @@ class Coordinate(Solver, name="coordinate"):
     The loop::
 
         repeat
+            lam' = max(lam, the largest entry of g / 5), never above the lam' before          many columns, no bounds
             W = {j : w_j is not 0} and the coordinates that come next to, or farthest over, their threshold
-            z = argmin over z_W of <g, z - w> + (z - w)'X'DX(z - w) / 2 + lam Omega(z)         coordinate descent
+            z = argmin over z_W of <g, z - w> + (z - w)'X'DX(z - w) / 2 + lam' Omega(z)        coordinate descent
             lower = the bound from the slopes s + D X(z - w) that the model predicts, scaled until feasible
             w = z, or the minimum of J on the line to z                                  from cached scores
             drop for good what the gap proves to be 0: |a_j| + |X_j| sqrt(2 l'' gap) < lam u_j
 
-    X'DX is formed on the working set where that is cheap (few entries of a row lie in it, or few columns); then
-    an epoch of the descent costs nothing beside it. Otherwise the epochs run on a copy of the data by columns, which
-    is made once and takes as much memory as the data. Two products X'g and one product X w for each iteration.
+    X'DX is formed on the working set where that is cheap (few columns); then an epoch of the descent costs nothing
+    beside it. Otherwise the epochs run on a copy of the data by columns, which is made once and takes as much memory
+    as the data; after every sixth one, conjugate gradients move on the face that z lies in (its coordinates that are
+    not 0, their signs kept), and where the epochs have cost as much as forming and factoring X'DX on the face would,
+    that is done. The first models have a larger lam, so that no coordinate joins that leaves again later. Two
+    products X'g and one product X w for each iteration.
     The predicted slopes obey the optimality conditions as well as the model's minimum does, those at w only as well
     as w: that is why the bound hardly lags behind the objective.
 
@@ -51,7 +58,7 @@ class Coordinate(Solver, name="coordinate"):
     inner : float
         The descent ends when its moves have become so much smaller than the violation of optimality before it.
     max_epochs : int
-        The most epochs for one model.
+        The most epochs for one model before its face is factored; fewer after a model that promised too much.
     screening : bool
         Whether coordinates that the gap proves to be 0 are left out.
 
@@ -70,7 +77,7 @@ class Coordinate(Solver, name="coordinate"):
 
     working_set: int = 1000
     inner: float = 0.25
-    max_epochs: int = 100
+    max_epochs: int = 30
     screening: bool = True
 
     needs = frozenset({Trait.SMOOTH_RISK, Trait.CURVATURE, Trait.ROWS, Trait.ELASTIC})
@@ -109,21 +116,22 @@ class _Run:
         self.alive, self.proof = memory["alive"], memory["proof"]
         self.lower, self.stuck = memory.get("lower", -np.inf), memory.get("stuck", 0)
         self.iteration, self.worst = memory.get("iteration", 0), memory.get("worst", 0.0)
+        self.excess, self.most_epochs = memory.get("excess", np.inf), memory.get("most_epochs", _FIRST_EPOCHS)
         self.model.epochs = memory.get("epochs", self.model.epochs)
         self.move_to(self.risk.at(start.w, memory.get("scores")))
 
     def step(self) -> Step:
-        names = ("alive", "proof", "lower", "stuck", "iteration", "worst")
+        names = ("alive", "proof", "lower", "stuck", "iteration", "worst", "excess", "most_epochs")
         memory = {name: getattr(self, name) for name in names}
         memory |= {"scores": self.point.scores, "epochs": self.model.epochs}
         return Step(self.point.w, self.upper, self.lower, self.bundle, memory)
 
     def move_to(self, point: Point) -> None:
         self.point = cast(LinearPoint, point)
-        self.upper = self.objective(point)
+        self.upper = self.objective(point, self.problem.lam)
 
-    def objective(self, point: Point) -> float:
-        return self.problem.lam * self.regularizer.value(point.w) + point.value
+    def objective(self, point: Point, lam: float) -> float:
+        return lam * self.regularizer.value(point.w) + point.value
 
     def curvature(self) -> Array:
         return self.model.curvature(self.point)
@@ -132,26 +140,42 @@ class _Run:
         """Minimize J over the free coordinates alone: a plane proves something only where its slope there is 0."""
         free = self.regularizer.free.astype(np.int64)
         only_constant = self.level_constant and free.size == 1
+        self.excess = 1.0
         for _ in range(50 if free.size else 0):
             g = np.zeros(self.risk.dim)
             g[free] = float(np.sum(self.point.slopes)) if only_constant else self.point.subgradient[free]
             if np.abs(g).max() <= 1e-9 * float(np.abs(self.point.slopes).sum()) or not self.descend(g, free):
-                return
+                break
+        self.excess = np.inf
 
     def advance(self) -> bool:
         """Take one step; False if the objective has stopped to fall."""
         self.iteration += 1
         if self.iteration % _REFRESH == 0:
             self.move_to(self.risk.at(self.point.w))
+        self.lower_excess()
         working, covers = self.working_set()
-        self.stuck = 0 if self.descend(self.point.subgradient, working, prove=covers) else self.stuck + 1
+        if self.descend(self.point.subgradient, working, prove=covers):
+            self.stuck = 0
+        elif self.excess > 1.0:
+            self.excess = max(1.0, _STRIDE * self.excess)
+        else:
+            self.stuck += 1
         return bool(self.stuck < 3)
+
+    def lower_excess(self) -> None:
+        """Let the next model have a larger lam as long as the gradient is far above lam: at bounds it stays so."""
+        if self.excess > 1.0:
+            u, steep = self.penalty.u, np.abs(self.point.subgradient)
+            many = self.unbounded and self.risk.dim > self.settings.working_set
+            steepest = float(np.max(np.divide(steep, u, out=np.zeros_like(u), where=u > 0.0))) if many else 1.0
+            self.excess = max(1.0, min(self.excess, _STRIDE * steepest))
 
     def working_set(self) -> tuple[Indices, bool]:
         """Return the coordinates that may move, and whether all that violate optimality are among them."""
         w, g, u = self.point.w, self.point.subgradient, self.penalty.u
         base = (w != 0.0) | (u == 0.0)
-        ratio = np.divide(np.abs(g), u, out=np.zeros_like(g), where=~base & self.alive)
+        ratio = np.divide(np.abs(g), self.excess * u, out=np.zeros_like(g), where=~base & self.alive)
         room = max(self.settings.working_set, 2 * int(base.sum()))
         near = np.flatnonzero(ratio > 0.95)
         if near.size > room:
@@ -162,32 +186,42 @@ class _Run:
 
     def descend(self, g: Array, working: Indices, prove: bool = False) -> bool:
         """Minimize the model on the working set, bound min J by it, and move; False if the objective does not fall."""
-        point, D = self.point, self.curvature()
-        violation = float(self.penalty.violation(point.w, g)[working].max(initial=0.0))
+        point, D, penalty = self.point, self.curvature(), self.penalty
+        if self.excess > 1.0:
+            penalty = penalty.times(self.excess)
+        violation = float(penalty.violation(point.w, g)[working].max(initial=0.0))
         self.worst = max(self.worst, violation)
-        share = float(np.clip(np.sqrt(violation / max(self.worst, 1e-300)), 0.01, self.settings.inner))
+        near = 1.0 if self.excess > 1.0 else np.sqrt(violation / max(self.worst, 1e-300))
+        share = float(np.clip(near, 0.01, self.settings.inner))
         tol = share * 0.01**self.stuck * violation
+        trusted = self.excess == 1.0 and self.most_epochs == self.settings.max_epochs
+        rescue = factored if trusted else None
         exactly = small_lasso.minimize if self.unbounded and working.size <= small_lasso.MOST_COORDINATES else None
-        z = self.model.minimize(D, g, point.w, working, self.penalty, tol, self.settings.max_epochs, exactly)
+        z = self.model.minimize(D, g, point.w, working, penalty, tol, self.most_epochs, exactly, rescue)
         line = point.toward(z)
         ahead = line.score_direction
         promised = float(g @ (z - point.w)) + 0.5 * float(np.sum(D * ahead * ahead))
-        promised += self.problem.lam * (self.regularizer.value(z) - self.regularizer.value(point.w))
-        moved = self.along(line, z, promised)
-        if prove and -promised <= 0.1 * abs(self.upper):  # before, the bound would be far below
+        lam = self.excess * self.problem.lam
+        promised += lam * (self.regularizer.value(z) - self.regularizer.value(point.w))
+        moved = self.along(line, z, promised, lam)
+        if prove and self.excess == 1.0 and -promised <= 0.1 * abs(self.upper):  # before, the bound would be far below
             exact = moved and np.allclose(self.point.slopes, point.slopes + D * ahead, rtol=1e-9, atol=0.0)
             touched, ahead_of_it = (self.point, None) if exact else (point, ahead)
             self.bound(self.model.plane(touched, D, ahead_of_it, self.level_constant))
         return moved
 
-    def along(self, line: LinearLine, z: Array, promised: float) -> bool:
+    def along(self, line: LinearLine, z: Array, promised: float, lam: float) -> bool:
         """Move to z if J falls by a third of what the model promises, else to the minimum on the line."""
-        full = line.at(1.0)
+        full, now = line.at(1.0), self.objective(self.point, lam)
         full.w = z
-        if not self.objective(full) - self.upper <= 0.3 * promised:
-            full = line.at(linesearch.minimize(self.problem, line))
+        if self.objective(full, lam) - now <= 0.3 * promised:
+            self.most_epochs = min(2 * self.most_epochs, self.settings.max_epochs)
+        else:
+            self.most_epochs = max(self.most_epochs // 2, _LEAST_EPOCHS)
+            stage = Problem(self.risk, self.regularizer, lam) if self.excess > 1.0 else self.problem
+            full = line.at(linesearch.minimize(stage, line))
             full.w = self.regularizer.clip(full.w)
-        if not self.objective(full) < self.upper:
+        if not self.objective(full, lam) < now:
             return False
         self.move_to(full)
         return True

@@ -1,24 +1,18 @@
 // Coordinate descent for  min over z of <g, z - w> + (z - w)' H (z - w) / 2 + sum_j u_j |z_j| + v_j z_j^2 / 2
 // with lower <= z <= upper: the subproblem of a proximal Newton method on its working set.
 //
-// Two forms. With H given, a move costs one row of H, and a coordinate that stays costs nothing. With the columns
-// of the data, H = X'DX is never formed: a move costs a column twice.
+// Two forms. With H given (here), a move costs one row of H, and a coordinate that stays costs nothing. With the
+// columns of the data (columns.hpp), H = X'DX is never formed: a move costs a column twice.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <memory>
-#include <numeric>
 #include <span>
-#include <stdexcept>
 #include <vector>
 
 #include "bmrm/kernel/lanes.hpp"
 #include "bmrm/pool.hpp"
-#include "bmrm/views.hpp"
 
 namespace bmrm {
 
@@ -162,160 +156,5 @@ inline Descent descend_with_matrix(std::span<const double> H, const Penalty& pen
   }
   return done;
 }
-
-// A copy of the data by columns. Column n_cols is the constant one.
-class Columns {
- public:
-  virtual ~Columns() = default;
-  virtual std::size_t n_rows() const = 0;
-  virtual std::size_t n_cols() const = 0;
-  // z starts at w; q holds D X (z - w) and starts at 0.
-  virtual Descent descend(std::span<const std::int64_t> working, const double* D, std::span<const double> g,
-                          const Penalty& penalty, std::span<double> z, double* q, double tol, int max_epochs) const = 0;
-};
-
-template <class Value>
-struct SparseColumns {
-  std::size_t n_rows, n_cols;
-  std::vector<std::int64_t> indptr;
-  std::vector<std::uint32_t> rows;
-  std::vector<Value> values;
-
-  template <class Body>
-  void each(std::size_t j, const Body& body) const {
-    for (auto p = static_cast<std::size_t>(indptr[j]); p < static_cast<std::size_t>(indptr[j + 1]); ++p)
-      body(rows[p], static_cast<double>(values[p]));
-  }
-};
-
-template <class Value>
-struct DenseColumns {
-  std::size_t n_rows, n_cols;
-  std::vector<Value> values;
-
-  template <class Body>
-  void each(std::size_t j, const Body& body) const {
-    const Value* column = values.data() + j * n_rows;
-    for (std::size_t i = 0; i < n_rows; ++i) body(i, static_cast<double>(column[i]));
-  }
-};
-
-// The transpose of compressed rows: a counting sort.
-template <class Value, class Index>
-SparseColumns<Value> by_columns(const Csr<Value, Index>& X) {
-  if (X.n_rows > std::numeric_limits<std::uint32_t>::max()) throw std::length_error("too many rows for columns");
-  SparseColumns<Value> out{X.n_rows, X.n_cols, std::vector<std::int64_t>(X.n_cols + 1, 0), {}, {}};
-  const auto n = static_cast<std::int64_t>(X.n_entries());
-  for (std::int64_t p = 0; p < n; ++p) ++out.indptr[static_cast<std::size_t>(X.indices[p]) + 1];
-  std::partial_sum(out.indptr.begin(), out.indptr.end(), out.indptr.begin());
-  out.rows.resize(X.n_entries());
-  out.values.resize(X.n_entries());
-  std::vector<std::int64_t> next(out.indptr.begin(), out.indptr.end() - 1);
-  Patience patience;
-  for (std::size_t i = 0; i < X.n_rows; ++i) {
-    if (i % 1024 == 0) patience.check();
-    for (std::int64_t p = X.indptr[i]; p < X.indptr[i + 1]; ++p) {
-      const auto to = static_cast<std::size_t>(next[static_cast<std::size_t>(X.indices[p])]++);
-      out.rows[to] = static_cast<std::uint32_t>(i);
-      out.values[to] = X.values[p];
-    }
-  }
-  return out;
-}
-
-template <class Value>
-DenseColumns<Value> by_columns(const Dense<Value>& X) {
-  DenseColumns<Value> out{X.n_rows, X.n_cols, std::vector<Value>(X.n_entries())};
-  Patience patience;
-  constexpr std::size_t kBlock = 64;
-  for (std::size_t i = 0; i < X.n_rows; i += kBlock) {
-    patience.check();
-    const std::size_t end = std::min(X.n_rows, i + kBlock);
-    for (std::size_t j = 0; j < X.n_cols; ++j)
-      for (std::size_t k = i; k < end; ++k) out.values[j * X.n_rows + k] = X.row(k)[j];
-  }
-  return out;
-}
-
-template <class View>
-class ColumnsOf final : public Columns {
- public:
-  explicit ColumnsOf(View view) : X_(std::move(view)) {}
-  std::size_t n_rows() const override { return X_.n_rows; }
-  std::size_t n_cols() const override { return X_.n_cols; }
-
-  Descent descend(std::span<const std::int64_t> working, const double* D, std::span<const double> g,
-                  const Penalty& penalty, std::span<double> z, double* q, double tol, int max_epochs) const override {
-    const std::vector<double> curvature = curvatures(working, D);
-    std::vector<std::size_t> active = all(working.size());
-    Descent done;
-    double margin = std::numeric_limits<double>::infinity();  // zeros whose slope stays so far within their threshold
-                                                              // are left alone for a while
-    for (done.epochs = 1; done.epochs <= max_epochs; ++done.epochs) {
-      const bool whole = active.size() == working.size();
-      done.violation = 0.0;
-      std::size_t kept = 0, seen = 0;
-      for (const std::size_t k : active) {
-        if (X_.n_rows > kManyRows || seen++ % 64 == 0) patience_.check();
-        const auto j = static_cast<std::size_t>(working[k]);
-        const double slope = g[k] + dot(j, q);
-        if (z[k] == 0.0 && std::abs(slope) < penalty.u[k] - margin) continue;
-        active[kept++] = k;
-        const double move = best_value(penalty, k, z[k], slope, curvature[k]) - z[k];
-        if (move == 0.0) continue;
-        z[k] += move;
-        add(j, move, D, q);
-        done.violation = std::max(done.violation, std::abs(move) * (curvature[k] + penalty.v[k]));
-      }
-      active.resize(kept);
-      margin = done.violation;
-      if (done.violation > tol) continue;
-      if (whole) break;
-      active = all(working.size());
-      margin = std::numeric_limits<double>::infinity();
-    }
-    return done;
-  }
-
- private:
-  static constexpr std::size_t kManyRows = std::size_t{1} << 17;
-
-  static std::vector<std::size_t> all(std::size_t n) {
-    std::vector<std::size_t> index(n);
-    std::iota(index.begin(), index.end(), std::size_t{0});
-    return index;
-  }
-
-  // sum_i D_i x_ij^2
-  std::vector<double> curvatures(std::span<const std::int64_t> working, const double* D) const {
-    std::vector<double> found;
-    for (const std::int64_t column : working) {
-      patience_.check();
-      double sum = 0.0;
-      each(static_cast<std::size_t>(column), [&](std::size_t i, double x) { sum += D[i] * x * x; });
-      found.push_back(sum);
-    }
-    return found;
-  }
-
-  double dot(std::size_t j, const double* q) const {
-    double sum = 0.0;
-    each(j, [&](std::size_t i, double x) { sum += x * q[i]; });
-    return sum;
-  }
-
-  void add(std::size_t j, double move, const double* D, double* q) const {
-    each(j, [&](std::size_t i, double x) { q[i] += move * x * D[i]; });
-  }
-
-  template <class Body>
-  void each(std::size_t j, const Body& body) const {
-    if (j < X_.n_cols) return X_.each(j, body);
-    for (std::size_t i = 0; i < X_.n_rows; ++i) body(i, 1.0);
-  }
-
-  View X_;
-  mutable Patience patience_;
-};
 
 }  // namespace bmrm
