@@ -66,3 +66,13 @@ def test_a_risk_that_falls_for_ever_between_bounds_is_unbounded(rng):
     bounds = ([0.0, -1.0, -1.0], [np.inf, 1.0, 1.0])
     result = solve(Problem(LinearRisk(X, None, NuNovelty(nu=0.5)), Zero(bounds=bounds), 1.0), tol=1e-6, max_iter=400)
     assert result.status is Status.UNBOUNDED
+
+
+@pytest.mark.parametrize("seed", [2, 7, 8, 9, 10])
+def test_many_rows_whose_columns_depend_on_each_other(seed):
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.normal(size=(1500, 12)) * 100) * (rng.random((1500, 12)) < 0.5) / (100 if seed % 2 else 1)
+    X[:, 5], X[:, 7] = X[:, :5].sum(axis=1), 3.0 * X[:, 4] - X[:, 3]
+    X[:, 9] = 1.0  # as the intercept
+    risk = LinearRisk(X, rng.poisson(2.0, 1500), Poisson(), intercept=True)
+    assert_converged(Problem(risk, "zero", 1.0), max_iter=60)

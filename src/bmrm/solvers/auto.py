@@ -59,15 +59,15 @@ class Auto(Solver, name="auto"):
     descent takes about 18 (1 + q) epochs.
 
     Next comes `interior_point`, for piecewise quadratic rows, any penalty, bounds and few columns; at once where more
-    than 5 coordinates are free. Where the risk has no lower bound, `ls_bmrm` comes first, and `subgradient_lbfgs` looks
-    for a way down as well, before `interior_point` where there is no penalty. Behind all of them stands `ls_bmrm`,
-    which makes progress on every convex problem: a solver that has not halved the gap within 20 steps (`interior_point`
-    and `coordinate`: 40, their bounds may come last; `dual_coordinate`: 5, unless columns are too many for the steps of
-    `semismooth_newton`), or can go no further, leaves its point to the next one, and
-    L-BFGS its planes as well (the planes of the others crowd around one point, which the master problem does not like).
-    Where `ls_bmrm` comes to a stand as well, it begins once more at 0; the best point is kept. `lbfgs` and `ls_bmrm`
-    run in other units, w = c v with powers of two c, where columns differ in size by more than a factor of 100
-    and m q > 100; Newton steps and coordinate steps do not mind the units.
+    than 5 coordinates are free. Where the risk has no lower bound, `ls_bmrm` comes first, and `subgradient_lbfgs`
+    looks for a way down as well, before `interior_point` where there is no penalty. Behind all of them stands
+    `ls_bmrm`, which makes progress on every convex problem: a solver that has not halved the gap within 20 steps
+    (`interior_point`: 100, its bound may come last; `coordinate`: 40; `dual_coordinate`: 5, unless columns are too
+    many for the steps of `semismooth_newton`), or can go no further, leaves its point to the next one, and L-BFGS its
+    planes as well (the planes of the others crowd around one point, which the master problem does not like). Where
+    `ls_bmrm` comes to a stand as well, it begins once more at 0; the best point is kept. `lbfgs` and `ls_bmrm` run in
+    other units, w = c v with powers of two c, where columns differ in size by more than a factor of 100 and m q >
+    100; Newton steps and coordinate steps do not mind the units.
 
     Examples
     --------
@@ -144,7 +144,9 @@ class _Watch:
         self.upper, self.lower, self.mark, self.waited = np.inf, -np.inf, np.inf, 0
         # The bundle method may be slow; it is left only when it has come to a stand.
         self.share, self.patience = (0.99, 3 * _PATIENCE) if isinstance(solver, LsBMRM) else (0.5, _PATIENCE)
-        if isinstance(solver, (InteriorPoint, Coordinate)):
+        if isinstance(solver, InteriorPoint):
+            self.patience = 5 * _PATIENCE
+        elif isinstance(solver, Coordinate):
             self.patience = 2 * _PATIENCE
         elif isinstance(solver, DualCoordinate) and (few or not isinstance(after[0], SemismoothNewton)):
             self.patience = _SHORT_PATIENCE

@@ -8,7 +8,7 @@ import numpy as np
 
 from bmrm.risks.base import Array
 
-_DEPENDENT = 1e-15  # of the largest column: what is left of one that is a sum of others
+_EPS = float(np.finfo(np.float64).eps)
 
 
 def factored(M: Array, ridge: float) -> Callable[[Array], Array]:
@@ -41,7 +41,8 @@ def factored_by_rows(A: Array) -> Callable[[Array], Array]:
     """Return g -> (A'A)^-1 g from A itself, by Householder's method: A'A would have lost half of the digits.
 
     The columns of A should be of one size. Rows come in the order of their sizes and columns are pivoted, so that rows
-    may be of very different size. Columns that depend on others are left out: the solution is 0 there.
+    may be of very different size. Columns that depend on others, so that no more than rounding is left of them, are
+    left out: the solution is 0 there.
 
     Examples
     --------
@@ -56,7 +57,7 @@ def factored_by_rows(A: Array) -> Callable[[Array], Array]:
     order = np.argsort(-np.abs(A).max(axis=1, initial=0.0), kind="stable")
     R, pivots = qr(A[order], mode="r", pivoting=True, overwrite_a=True, check_finite=False)
     sizes = np.abs(np.diag(R))
-    rank = int(np.count_nonzero(sizes > _DEPENDENT * sizes[0]))
+    rank = int(np.count_nonzero(sizes > max(A.shape) * _EPS * sizes[0]))
     R, pivots = np.asfortranarray(R[:rank, :rank]), pivots[:rank]
 
     def solve(g: Array) -> Array:
