@@ -18,8 +18,8 @@ _SMALLEST = 1e-100  # a ball of radius 0 would make the steps 0 / 0
 class ProximalOnline(Stochastic, name="proximal_online"):
     """D09 Algorithms 2 and 3: f_t(w) + tau_t / 2 |w - w_t|^2 takes the place of f_t (3), and R grows when needed.
 
-    The loop, with f_t = lam / 2 |w|^2 + the mean loss of k rows, r the radius of the ball (see `Pegasos`), and
-    epsilon = 0 as in D09's experiments::
+    The loop, with f_t = lam / 2 |w|^2 + the mean loss of k rows, r the radius of the ball of
+    `Pegasos`, and epsilon = 0 as in D09's experiments::
 
         R = min(1, r)
         for t = 1, 2, ...
