@@ -16,7 +16,6 @@ from bmrm.bundle.planes import Bundle
 from bmrm.certificate import Certificate, Status
 from bmrm.problem import Problem, missing
 from bmrm.regularizers import Regularizer
-from bmrm.regularizers.base import Separable
 from bmrm.risks.base import Array
 from bmrm.solvers import SOLVERS, Solver, Start, Step
 from bmrm.solvers import get as get_solver
@@ -372,9 +371,9 @@ def certify(
 
 def _start_for(problem: Problem, solver: Solver, start: Result | npt.ArrayLike | None, seed: int) -> Start:
     if start is None:
-        return Start(_clipped(problem, np.zeros(problem.risk.dim)), seed=seed)
+        return Start(problem.regularizer.clip(np.zeros(problem.risk.dim)), seed=seed)
     if not isinstance(start, Result):
-        return Start(_clipped(problem, _as_point(problem, start)), seed=seed)
+        return Start(problem.regularizer.clip(_as_point(problem, start)), seed=seed)
     state, bundle, memory = start.state, None, None
     if state.problem is not None and state.problem.risk is problem.risk and state.bundle is not None:
         bundle = state.bundle.copy()
@@ -382,7 +381,7 @@ def _start_for(problem: Problem, solver: Solver, start: Result | npt.ArrayLike |
             bundle.keep_in(None)
     if problem.is_same(state.problem) and state.solver == solver:
         memory = copy.deepcopy(state.memory)
-    return Start(_clipped(problem, _as_point(problem, start.w)), bundle, seed, memory)
+    return Start(problem.regularizer.clip(_as_point(problem, start.w)), bundle, seed, memory)
 
 
 def _as_point(problem: Problem, w: npt.ArrayLike) -> Array:
@@ -395,8 +394,3 @@ def _as_point(problem: Problem, w: npt.ArrayLike) -> Array:
     if not np.isfinite(point).all():
         raise ValueError("w has values that are not finite")
     return point
-
-
-def _clipped(problem: Problem, w: Array) -> Array:
-    regularizer = problem.regularizer
-    return regularizer.clip(w) if isinstance(regularizer, Separable) else w

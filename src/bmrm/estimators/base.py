@@ -26,7 +26,7 @@ from bmrm.estimators.callbacks import CallbackSupportMixin, FitTask, Iterations,
 from bmrm.estimators.offset import centered
 from bmrm.losses import LOSSES, Loss
 from bmrm.problem import Problem
-from bmrm.regularizers import Regularizer, Separable
+from bmrm.regularizers import Regularizer
 from bmrm.risks import LinearRisk
 from bmrm.risks.base import Array
 
@@ -202,7 +202,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         max_seconds: float | None,
         monitors: tuple[AbstractContextManager[Monitor | None], Iterations | None],
     ) -> Fit:
-        if start is not None and isinstance(problem.regularizer, Separable):
+        if start is not None:
             start = problem.regularizer.clip(start)
         display, tasks = monitors
         with display as shown:

@@ -84,6 +84,10 @@ class Regularizer(ABC):
     def prox(self, v: Array, step: float) -> Array:
         """Return the minimizer over w of ``step Omega(w) + 1/2 |w - v|^2``."""
 
+    def clip(self, w: Array) -> Array:
+        """Return the nearest vector within the bounds, if there are any."""
+        return w
+
     @abstractmethod
     def dual(self, c: Array, lam: float, box: Array | float = np.inf) -> tuple[float, Array]:
         """Return min_w lam Omega(w) + <c, w> over |w_j| <= box, and a minimizer (-inf if there is none)."""

@@ -11,7 +11,6 @@ from bmrm import _core, linesearch
 from bmrm.bundle.master import master_for
 from bmrm.bundle.planes import Bundle
 from bmrm.problem import Problem
-from bmrm.regularizers.base import Separable
 from bmrm.risks.base import Array, Line, Point
 from bmrm.solvers.base import Solver, Start, Step, bundle_for, solve_master
 
@@ -114,8 +113,7 @@ def _at(problem: Problem, line: Line, t: float) -> Point:
 
 def _within_bounds(problem: Problem, point: Point) -> Point:
     """Return the point with its w moved by the last digit, where rounding has put it outside the bounds."""
-    if isinstance(problem.regularizer, Separable):
-        point.w = problem.regularizer.clip(point.w)
+    point.w = problem.regularizer.clip(point.w)
     return point
 
 

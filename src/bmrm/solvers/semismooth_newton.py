@@ -176,9 +176,7 @@ class _Run:
             for side in (-end, end):
                 w = self.best.copy()
                 w[j] += side
-                value, a = self.risk.evaluate(w)
-                if np.isfinite(value):
-                    self.bundle.add(w, value, a)
+                self.bundle.add_point(self.risk.touch(w))
 
     def _bound(self) -> float:
         if self.elastic is not None and not self.free.size:  # one plane scaled says as much as a linear program here
