@@ -17,7 +17,7 @@ from scipy import sparse
 
 from bmrm import LinearRisk, Problem
 from bmrm._traits import Trait
-from bmrm.losses import LOSSES, Loss
+from bmrm.losses import LOSSES, Loss, VectorLoss
 from bmrm.problem import missing
 from bmrm.regularizers import REGULARIZERS, Regularizer
 from bmrm.solvers import SOLVERS, Solver
@@ -42,6 +42,11 @@ LAYOUTS = {
 
 def all_losses() -> list[Loss]:
     return [loss for cls in LOSSES.values() for loss in cls.examples()]
+
+
+def scalar_losses() -> list[Loss]:
+    """Return the losses of one score for each row."""
+    return [loss for loss in all_losses() if not isinstance(loss, VectorLoss)]
 
 
 def all_regularizers(dim: int) -> list[Regularizer]:

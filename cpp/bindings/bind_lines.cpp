@@ -6,6 +6,7 @@
 
 #include "arrays.hpp"
 #include "bmrm/kernel/line_search.hpp"
+#include "held_line.hpp"
 #include "losses.hpp"
 
 namespace bmrm::py {
@@ -14,18 +15,11 @@ using namespace nb::literals;
 
 namespace {
 
-// A line term together with the arrays it looks at, which must outlive it.
-struct HeldLine {
-  std::unique_ptr<LineTerm> term;
-  In<double> f, g, y;
-  OptionalIn weight;
-};
-
 std::unique_ptr<HeldLine> make_held_line(const AnyScalarLoss& loss, In<double> f, In<double> g, In<double> y,
                                          OptionalIn weight, double scale) {
   require_size(g.size(), f.size(), "g");
   const Rows rows = rows_of(y, weight, scale, f.size());
-  return std::make_unique<HeldLine>(HeldLine{make_line(loss, view(f), view(g), rows), f, g, y, weight});
+  return hold(make_line(loss, view(f), view(g), rows), f, g, y, weight);
 }
 
 std::tuple<double, double, double> evaluate_line(const HeldLine& line, double t, int n_threads) {

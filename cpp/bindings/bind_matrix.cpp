@@ -53,6 +53,22 @@ void tdot(Matrix& X, In<double> g, Out<double> out, int n_threads) {
   X.tdot(g.data(), out.data(), n_threads);
 }
 
+void dot_wide(const Matrix& X, InMatrix<double> W, OutMatrix<double> out, int n_threads) {
+  require_size(W.shape(0), X.n_cols(), "W");
+  require_size(out.shape(0), X.n_rows(), "out");
+  require_size(out.shape(1), W.shape(1), "a row of out");
+  nb::gil_scoped_release unlocked;
+  X.dot_wide(W.data(), W.shape(1), out.data(), n_threads);
+}
+
+void tdot_wide(const Matrix& X, InMatrix<double> L, OutMatrix<double> out, int n_threads) {
+  require_size(L.shape(0), X.n_rows(), "L");
+  require_size(out.shape(0), X.n_cols(), "out");
+  require_size(out.shape(1), L.shape(1), "a row of out");
+  nb::gil_scoped_release unlocked;
+  X.tdot_wide(L.data(), L.shape(1), out.data(), n_threads);
+}
+
 void check_rows(const Matrix& X, std::span<const std::int64_t> rows) { require_rows(rows, X.n_rows()); }
 
 void dot_rows(const Matrix& X, In<std::int64_t> rows, In<double> w, Out<double> out, int n_threads) {
@@ -149,6 +165,8 @@ void bind_matrix(nb::module_& m) {
       .def_prop_ro("fuses", &Matrix::fuses, "Whether evaluate reads the data once instead of twice.")
       .def("dot", &dot, "w"_a, "out"_a, "n_threads"_a = 1, "out = X w")
       .def("tdot", &tdot, "g"_a, "out"_a, "n_threads"_a = 1, "out = X' g")
+      .def("dot_wide", &dot_wide, "W"_a, "out"_a, "n_threads"_a = 1, "out = X W, for k scores of each row")
+      .def("tdot_wide", &tdot_wide, "L"_a, "out"_a, "n_threads"_a = 1, "out = X' L, for k slopes of each row")
       .def("dot_rows", &dot_rows, "rows"_a, "w"_a, "out"_a, "n_threads"_a = 1, "out[k] = <x_rows[k], w>")
       .def("gram", &gram, "rows"_a, "c"_a, "out"_a, "n_threads"_a = 1,
            "The lower triangle of out = sum over k of c[k] x x', x the row rows[k].")

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
-from catalogue import all_losses
+from catalogue import all_losses, scalar_losses
 from reference.naive import NAIVE
 from scipy.optimize import minimize_scalar
 
 from bmrm import losses
 from bmrm._traits import Trait
-from bmrm.losses import Loss, PiecewiseQuadratic
+from bmrm.losses import Loss, PiecewiseQuadratic, VectorLoss
 from bmrm.testing import check_loss
 
 every_loss = pytest.mark.parametrize("loss", all_losses(), ids=repr)
+every_scalar_loss = pytest.mark.parametrize("loss", scalar_losses(), ids=repr)
+
+
+def draw_scores(loss, targets, rng, m, size):
+    shape = (m, loss.n_scores(targets)) if isinstance(loss, VectorLoss) else m
+    return size * rng.normal(size=shape)
 
 
 @every_loss
@@ -25,16 +33,16 @@ def test_rules(loss):
 @pytest.mark.parametrize("size", [0.1, 1.0, 10.0])
 def test_value_is_the_formula(loss, size, rng):
     y = loss.encode(*loss.draw(rng, 200))
-    f, weight = size * rng.normal(size=200), rng.uniform(0.0, 2.0, size=200)
-    f[:20] = np.arange(-10, 10) / 2.0
+    f, weight = draw_scores(loss, y, rng, 200, size), rng.uniform(0.0, 2.0, size=200)
+    f[:20] = (np.arange(-10, 10) / 2.0 * np.ones_like(f[:20]).T).T
     expected = NAIVE[loss.name](loss, f, y)
     value, _ = loss.evaluate(f, y, weight)
     assert value == pytest.approx(weight @ expected, rel=1e-13, abs=1e-13)
-    rows = [loss.evaluate(f[i : i + 1], y[i : i + 1], np.ones(1))[0] for i in range(f.size)]
+    rows = [loss.evaluate(f, y, unit)[0] for unit in np.eye(200)]
     np.testing.assert_allclose(rows, expected, rtol=1e-13, atol=1e-13)
 
 
-@every_loss
+@every_scalar_loss
 @pytest.mark.parametrize("q", [1e-3, 0.7, 30.0])
 def test_prox_is_the_minimum(loss, q, rng):
     """The point is that of a search by value, its slope the quotient, and dslope the slope's difference quotient."""
@@ -58,7 +66,7 @@ def test_prox_is_the_minimum(loss, q, rng):
     assert at_a_bend.sum() <= 1
 
 
-@every_loss
+@every_scalar_loss
 def test_prox_for_extreme_arguments(loss, rng):
     y = loss.encode(*loss.draw(rng, 40))
     for q in (0.0, 1e-300, 1e-12, 1.0, 1e12):
@@ -84,7 +92,7 @@ def test_prox_refuses():
         kernel.prox(x, x, np.ones(2), np.empty(3), np.empty(3))
 
 
-@every_loss
+@every_scalar_loss
 def test_no_rows(loss):
     value, slopes = loss.evaluate(np.empty(0), np.empty(0), np.empty(0))
     assert value == 0.0
@@ -108,7 +116,7 @@ def test_traits_are_consistent(loss):
 
 
 def init_fields(loss):
-    return [name for name, field in loss.__dataclass_fields__.items() if field.init]
+    return [field.name for field in dataclasses.fields(loss) if field.init]
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from catalogue import LAYOUTS, all_losses, data_for, risk_for
+from catalogue import LAYOUTS, all_losses, data_for, risk_for, scalar_losses
 
 from bmrm import LinearRisk, losses
 from bmrm.testing import check_risk
 
 every_loss = pytest.mark.parametrize("loss", all_losses(), ids=repr)
+every_scalar_loss = pytest.mark.parametrize("loss", scalar_losses(), ids=repr)
 every_layout = pytest.mark.parametrize("layout", LAYOUTS)
 
 
@@ -79,7 +80,7 @@ def test_threads_do_not_change_a_bit(loss, layout, rng):
     m, d = 6000, 20
     X = LAYOUTS[layout](rng.normal(size=(m, d)) * (rng.random((m, d)) < 0.3))
     y = loss.draw(rng, m)[0]
-    w, w2 = 0.1 * rng.normal(size=(2, d + loss.learns_offset))
+    w, w2 = 0.1 * rng.normal(size=(2, LinearRisk(X, y, loss).dim))
     answers = []
     for n_threads in (1, 2, 4):
         risk = LinearRisk(X, y, loss, n_threads=n_threads)
@@ -91,7 +92,7 @@ def test_threads_do_not_change_a_bit(loss, layout, rng):
     np.testing.assert_array_equal(answers[2], answers[0])
 
 
-@every_loss
+@every_scalar_loss
 def test_offset_shifts_scores(loss, rng):
     X, y = data_for(loss)
     offset = rng.normal(size=X.shape[0])
@@ -112,7 +113,7 @@ def test_intercept_is_a_column_of_ones(loss, layout, rng):
     X, y = data_for(loss)
     one = LinearRisk(LAYOUTS[layout](X), y, loss, intercept=True)
     other = LinearRisk(np.column_stack([X, np.ones(X.shape[0])]), y, loss)
-    assert one.unpenalized == (X.shape[1],)
+    assert one.unpenalized == tuple(range(X.shape[1] * one.n_outputs, one.dim))
     assert_same(one, other, rng.normal(size=one.dim), rng.normal(size=one.dim), 1e-12)
 
 
@@ -123,11 +124,11 @@ def test_weights_are_repetitions(loss, layout, rng):
     weight = rng.integers(0, 4, size=X.shape[0])
     weight[:2] = [0, 3]
     one = LinearRisk(LAYOUTS[layout](X), y, loss, sample_weight=weight)
-    other = LinearRisk(LAYOUTS[layout](np.repeat(X, weight, axis=0)), np.repeat(y, weight), loss)
+    other = LinearRisk(LAYOUTS[layout](np.repeat(X, weight, axis=0)), np.repeat(y, weight, axis=0), loss)
     assert_same(one, other, rng.normal(size=one.dim), rng.normal(size=one.dim), 1e-12)
 
 
-@every_loss
+@every_scalar_loss
 def test_extreme_is_the_steepest_subgradient(loss, rng):
     """Scores are put on likely kinks by the offset, where w = 0 has many subgradients."""
     X, y = data_for(loss)

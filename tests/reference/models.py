@@ -30,7 +30,53 @@ def piecewise_quadratic(loss: Any, f: cp.Expression, y: np.ndarray) -> tuple[cp.
     return value, constraints
 
 
+def true_scores(F: cp.Expression, ids: np.ndarray) -> cp.Expression:
+    return cp.sum(cp.multiply(np.eye(F.shape[1])[ids], F), axis=1, keepdims=True)
+
+
+def multiclass(F: cp.Expression, ids: np.ndarray, delta: np.ndarray, factor: np.ndarray) -> cp.Expression:
+    difference = F - true_scores(F, ids) @ np.ones((1, F.shape[1]))
+    return cp.max(cp.multiply(factor[ids], difference) + delta[ids], axis=1)
+
+
+def softmax(F: cp.Expression, ids: np.ndarray) -> cp.Expression:
+    return cp.log_sum_exp(F, axis=1) - cp.sum(true_scores(F, ids), axis=1)
+
+
+def multilabel(loss: Any, F: cp.Expression, y: Any) -> cp.Expression:
+    k = y.k
+    cost = np.full((k, k), loss.margin) if loss.delta is None else np.array(loss.delta)
+    rows = []
+    for i, has in enumerate(y.indicator()):
+        pairs = [cost[z, o] + F[i, o] - F[i, z] for z in np.flatnonzero(has) for o in np.flatnonzero(~has)]
+        rows.append(cp.maximum(0.0, *pairs) if pairs else cp.Constant(0.0))
+    return cp.hstack(rows)
+
+
+def on_classes(loss: Any, F: cp.Expression) -> cp.Expression:
+    return F @ loss.tree.on_paths()[loss.classes()].T
+
+
+def multivariate(loss: Any, F: cp.Expression, y: np.ndarray) -> cp.Expression:
+    values, vectors = np.linalg.eigh(np.eye(y.shape[1]) if loss.M is None else np.array(loss.M))
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    return 0.5 * cp.sum(cp.square((F - y) @ root), axis=1)
+
+
+VECTOR_LOSSES: dict[str, Callable] = {
+    "multiclass_hinge": lambda loss, F, y: multiclass(F, y.ids, loss.costs(y.k), np.ones((y.k, y.k))),
+    "scaled_multiclass_hinge": lambda loss, F, y: multiclass(F, y.ids, *reversed(loss.parts(y.k))),
+    "softmax": lambda loss, F, y: softmax(F, y.ids),
+    "multivariate_regression": multivariate,
+    "multilabel_hinge": multilabel,
+    "hierarchical_hinge": lambda loss, F, y: multiclass(
+        on_classes(loss, F), y.ids, loss.costs(), np.ones((y.k, y.k))
+    ),
+    "hierarchical_softmax": lambda loss, F, y: softmax(on_classes(loss, F), y.ids),
+}
+
 LOSSES: dict[str, Callable] = {
+    **VECTOR_LOSSES,
     "perceptron": lambda loss, f, y: cp.pos(-cp.multiply(y, f)),
     "squared_perceptron": lambda loss, f, y: 0.5 * cp.square(cp.pos(-cp.multiply(y, f))),
     "hinge": lambda loss, f, y: cp.pos(1 - cp.multiply(y, f)),
@@ -85,8 +131,10 @@ def optimum(
 ) -> float:
     """Return min J for a dense X that holds the constant column already; the regularizer is bound to its width."""
     m, d = X.shape
-    w = cp.Variable(d)
-    rows = LOSSES[loss.name](loss, X @ w, y)
+    k = loss.n_scores(y) if loss.name in VECTOR_LOSSES else 0
+    w = cp.Variable(d * k if k else d)
+    scores = X @ cp.reshape(w, (d, k), order="C") if k else X @ w
+    rows = LOSSES[loss.name](loss, scores, y)
     rows, constraints = rows if isinstance(rows, tuple) else (rows, [])
     shares = np.full(m, 1.0 / m) if weight is None else weight / np.sum(weight)
     omega, bounds = penalty(regularizer, lam, w)

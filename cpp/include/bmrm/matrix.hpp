@@ -19,6 +19,7 @@
 #include "bmrm/kernel/evaluate.hpp"
 #include "bmrm/kernel/product.hpp"
 #include "bmrm/kernel/selected_gram.hpp"
+#include "bmrm/kernel/wide.hpp"
 
 namespace bmrm {
 
@@ -39,6 +40,9 @@ class Matrix {
   virtual bool fuses() const = 0;  // one pass for products and loss is the faster way here
   virtual void dot(const double* w, double* f, int n_threads) const = 0;
   virtual void tdot(const double* l, double* g, int n_threads) = 0;
+  // The same for k scores of each row: W (d x k), F and L (m x k).
+  virtual void dot_wide(const double* W, std::size_t k, double* F, int n_threads) const = 0;
+  virtual void tdot_wide(const double* L, std::size_t k, double* G, int n_threads) const = 0;
   virtual void dot_rows(std::span<const std::int64_t> rows, const double* w, double* f, int n_threads) const = 0;
   // H = sum over rows[k] of c[k] x x', the lower triangle; g = sum over all rows of c[i] x_i^2, by columns.
   virtual void gram(std::span<const std::int64_t> rows, const double* c, double* H, int n_threads) = 0;
@@ -75,6 +79,13 @@ class MatrixOf : public Matrix {
     if (!by_row_blocks()) return tdot_by_columns(l, g, n_threads);
     sum_blocks(cut_, X_.n_cols, scratch_, g, threads_for(X_.n_entries(), n_threads),
                [&](std::size_t k, double* own) { row_axpys(X_, cut_.begin(k), cut_.end(k), l + cut_.begin(k), own); });
+  }
+
+  void dot_wide(const double* W, std::size_t k, double* F, int n_threads) const override {
+    bmrm::dot_wide(X_, W, k, F, n_threads);
+  }
+  void tdot_wide(const double* L, std::size_t k, double* G, int n_threads) const override {
+    bmrm::tdot_wide(X_, L, k, G, n_threads);
   }
 
   void dot_rows(std::span<const std::int64_t> rows, const double* w, double* f, int n_threads) const override {

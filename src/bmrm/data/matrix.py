@@ -76,6 +76,15 @@ class Design:
         """Length of w: d, plus 1 for the constant column."""
         return self.n_cols + self.intercept
 
+    @property
+    def n_scores(self) -> int:
+        """Length of X w."""
+        return self.n_rows
+
+    def widened(self, k: int) -> WideDesign:
+        """Return the same data with k scores for each row."""
+        return WideDesign(self, k)
+
     def split(self, w: Array) -> tuple[Array, float]:
         """Return the coefficients of the columns and of the constant."""
         return (w[:-1], float(w[-1])) if self.intercept else (w, 0.0)
@@ -118,6 +127,64 @@ class Design:
         squared = np.empty(self.n_rows)
         self.matrix.row_norms(squared, self.n_threads)
         return squared + 1.0 if self.intercept else squared
+
+
+class WideDesign(Design):
+    """The same data for k scores of each row: w is a matrix (d, k) row by row, the constants last; so are the scores.
+
+    Parameters
+    ----------
+    design : Design
+        Its matrix is shared.
+    k : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bmrm.data import Design
+    >>> Design(np.eye(2)).widened(2).dot(np.array([1.0, 2.0, 3.0, 4.0]))
+    array([1., 2., 3., 4.])
+    """
+
+    def __init__(self, design: Design, k: int) -> None:
+        self.n_threads, self.intercept, self.matrix, self.k = design.n_threads, design.intercept, design.matrix, k
+
+    @property
+    def dim(self) -> int:
+        """Length of w."""
+        return (self.n_cols + self.intercept) * self.k
+
+    @property
+    def n_scores(self) -> int:
+        """Length of the scores, k for each row."""
+        return self.n_rows * self.k
+
+    def parts(self, w: Array) -> tuple[Array, Array]:
+        """Return the coefficients (d, k) of the columns and (k,) of the constant, views of w."""
+        W = w.reshape(-1, self.k)
+        return (W[:-1], W[-1]) if self.intercept else (W, np.zeros(self.k))
+
+    def join(self, g: Array, constant: float) -> Array:
+        """Return a vector like w that has a number for each column, and for the constant, k times."""
+        return np.repeat(super().join(g, constant), self.k)
+
+    def dot(self, w: Array) -> Array:
+        """Return X W, flat."""
+        columns, constant = self.parts(np.ascontiguousarray(w))
+        scores = np.empty((self.n_rows, self.k))
+        self.matrix.dot_wide(columns, scores, self.n_threads)
+        if constant.any():
+            scores += constant
+        return scores.reshape(-1)
+
+    def tdot(self, slopes: Array, total: float) -> Array:
+        """Return X' L, flat; the entries of the constants are the sums of the columns of L."""
+        L = slopes.reshape(-1, self.k)
+        G = np.empty((self.n_cols + self.intercept, self.k))
+        if self.intercept:
+            G[-1] = L.sum(axis=0)
+        self.matrix.tdot_wide(L, G[: self.n_cols], self.n_threads)
+        return G.reshape(-1)
 
 
 def _is_sparse(X: Any) -> bool:

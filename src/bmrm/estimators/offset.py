@@ -71,7 +71,7 @@ def centered(problem: Problem, w: Array, upper: float) -> tuple[Array, float]:
 def _is_free(problem: Problem) -> bool:
     """Whether w ends in an unpenalized, unbounded constant that a piecewise loss may leave undecided."""
     regularizer, risk = problem.regularizer, problem.risk
-    if not {Trait.PIECEWISE, Trait.CACHED_LINE} <= problem.traits or not isinstance(regularizer, Separable):
+    if not {Trait.PIECEWISE, Trait.COMPILED} <= problem.traits or not isinstance(regularizer, Separable):
         return False
     last = risk.dim - 1
     ends = [np.broadcast_to(end, (risk.dim,))[last] for end in (regularizer.lower, regularizer.upper)]

@@ -20,6 +20,10 @@ from bmrm.losses.binary import (
     SquaredHinge,
     SquaredPerceptron,
 )
+from bmrm.losses.hierarchy import HierarchicalHinge, HierarchicalSoftmax
+from bmrm.losses.multiclass import MulticlassHinge, ScaledMulticlassHinge, Softmax
+from bmrm.losses.multilabel import MultilabelHinge
+from bmrm.losses.multivariate import MultivariateRegression
 from bmrm.losses.piecewise import PiecewiseQuadratic
 from bmrm.losses.regression import (
     EpsilonInsensitive,
@@ -31,8 +35,19 @@ from bmrm.losses.regression import (
     SquaredEpsilonInsensitive,
 )
 from bmrm.losses.scalar import ScalarLoss
+from bmrm.losses.tree import Tree
+from bmrm.losses.vector import VectorLoss
 
 __all__ = [
+    "VectorLoss",
+    "Tree",
+    "MultivariateRegression",
+    "MultilabelHinge",
+    "Softmax",
+    "ScaledMulticlassHinge",
+    "MulticlassHinge",
+    "HierarchicalSoftmax",
+    "HierarchicalHinge",
     "LOSSES",
     "EpsilonInsensitive",
     "Exponential",

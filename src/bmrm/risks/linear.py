@@ -11,7 +11,7 @@ import numpy.typing as npt
 from bmrm import _core
 from bmrm._traits import Trait
 from bmrm.data.matrix import Design
-from bmrm.losses import Loss
+from bmrm.losses import Loss, VectorLoss
 from bmrm.losses import get as get_loss
 from bmrm.risks.base import Array, Line, Point, Risk
 from bmrm.risks.space import RowSpace
@@ -21,6 +21,8 @@ _EPS = float(np.finfo(np.float64).eps)
 
 class LinearRisk(Risk):
     """R(w) = sum_i p_i l(<x_i, w> + offset_i, y_i), p the sample weights divided by their sum.
+
+    For a loss with k scores for each row (`VectorLoss`), w is a (d, k) matrix, flat, row by row.
 
     Parameters
     ----------
@@ -72,23 +74,40 @@ class LinearRisk(Risk):
         self.loss = loss
         self.kernel = loss.kernel()
         self.targets = loss.encode(*_raw_targets(y, groups, loss, m))
+        self.vectors = None
+        if isinstance(loss, VectorLoss):
+            self.vectors = loss.compiled(self.targets)
+            self.design = self.design.widened(loss.n_scores(self.targets))
+            if offset is not None:
+                raise ValueError(f"loss '{loss.name}' has several scores for each row and takes no offset")
         self.scale = 1.0 / m
         self.weight = None if sample_weight is None else _normalized(sample_weight, m)
         self.offset = None if offset is None else _row_vector(offset, m, "offset")
         self.dim = self.design.dim
         self.floor = loss.floor
-        self.unpenalized = (self.dim - 1,) if self.design.intercept else ()
+        self.unpenalized = tuple(range(self.dim - self.n_outputs, self.dim)) if self.design.intercept else ()
         self.traits = loss.traits
         if self.kernel is not None:
             self.traits |= {Trait.CACHED_LINE, Trait.COMPILED}
             self.traits |= frozenset() if loss.tilt else {Trait.ROWS}
+        elif self.vectors is not None:
+            self.traits |= {Trait.CACHED_LINE}
         self.n_threads = self.design.n_threads
         self.products = 0
+
+    @property
+    def n_outputs(self) -> int:
+        """The number of scores for each row."""
+        return self.design.n_scores // self.design.n_rows
+
+    def by_rows(self, scores: Array) -> Array:
+        """Return scores or slopes as the loss sees them: (m, k) where a row has several."""
+        return scores.reshape(-1, self.n_outputs) if isinstance(self.loss, VectorLoss) else scores
 
     def scores(self, w: Array) -> Array:
         """Return X w + offset: one product with the data, none for w = 0."""
         if not w.any():
-            return np.zeros(self.design.n_rows) if self.offset is None else self.offset.copy()
+            return np.zeros(self.design.n_scores) if self.offset is None else self.offset.copy()
         self.products += 1
         scores = self.design.dot(w)
         return scores if self.offset is None else scores + self.offset
@@ -128,15 +147,21 @@ class LinearRisk(Risk):
 
     def loss_and_slopes(self, scores: Array) -> tuple[float, Array, float]:
         """Return the weighted loss of the scores, its weighted slopes, and their sum."""
+        if self.vectors is not None:
+            slopes = np.empty(scores.size)
+            f, l = self.by_rows(scores), self.by_rows(slopes)
+            value = self.vectors.evaluate(f, self.weight, self.scale, l, self.n_threads)
+            return value, slopes, 0.0
         if self.kernel is None:
-            value, slopes = self.loss.evaluate(scores, self.targets, self.full_weight)
+            f = self.by_rows(scores)
+            value, slopes = self.loss.evaluate(f, self.targets, self.full_weight)
             slopes = np.ascontiguousarray(slopes, dtype=np.float64)
-            if np.ndim(value) != 0 or slopes.shape != scores.shape:
+            if np.ndim(value) != 0 or slopes.shape != f.shape:
                 raise ValueError(
                     f"{type(self.loss).__name__}.evaluate must return a number and one slope for each of the "
                     f"{scores.size} scores, got shapes {np.shape(value)} and {slopes.shape}"
                 )
-            return float(value), slopes, float(np.sum(slopes))
+            return float(value), slopes.reshape(-1), float(np.sum(slopes))
         slopes = np.empty(scores.size)
         value, total = self.kernel.evaluate(scores, self.targets, self.weight, self.scale, slopes, self.n_threads)
         return value, slopes, total
@@ -267,7 +292,11 @@ class LinearPoint(Point):
         slopes = np.empty_like(self.scores)
         along = risk.design.dot(np.ascontiguousarray(d))
         risk.products += 1
-        risk.kernel.extreme(self.scores, along, risk.targets, risk.weight, risk.scale, slopes)
+        if risk.vectors is not None:
+            f, g, l = (risk.by_rows(x) for x in (self.scores, along, slopes))
+            risk.vectors.extreme(f, g, risk.weight, risk.scale, l)
+        else:
+            risk.kernel.extreme(self.scores, along, risk.targets, risk.weight, risk.scale, slopes)
         return risk.pull_back(slopes, float(np.sum(slopes)))
 
     def toward(self, w: Array) -> LinearLine:
@@ -292,6 +321,9 @@ class LinearLine(Line):
             self._line = _core.line(
                 risk.kernel, start.scores, self.score_direction, risk.targets, risk.weight, risk.scale
             )
+        elif risk.vectors is not None:
+            f, g = risk.by_rows(start.scores), risk.by_rows(self.score_direction)
+            self._line = risk.vectors.line(f, g, risk.weight, risk.scale)
 
     def at(self, t: float) -> LinearPoint:
         """Return the point at t; its scores are combined, not recomputed."""

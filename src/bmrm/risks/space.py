@@ -36,8 +36,8 @@ class RowSpace:
 
     @property
     def size(self) -> int:
-        """The number of rows."""
-        return self._risk.design.n_rows
+        """The number of scores."""
+        return self._risk.design.n_scores
 
     @property
     def entries(self) -> int:

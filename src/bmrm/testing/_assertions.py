@@ -23,8 +23,8 @@ def require_at_most(smaller: npt.ArrayLike, larger: npt.ArrayLike, slack: npt.Ar
     bad = ~(beyond <= 0.0)  # NaN counts as a violation
     if not bad.any():
         return
-    worst = int(np.argmax(np.where(np.isnan(beyond), np.inf, beyond)))
-    where = f" (row {worst})" if excess.size > 1 else ""
+    worst = np.unravel_index(np.argmax(np.where(np.isnan(beyond), np.inf, beyond)), excess.shape)
+    where = f" (row {', '.join(map(str, worst))})" if excess.size > 1 else ""
     raise AssertionError(f"{sentence}: violated by {excess[worst]:.3g}{where}")
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from bmrm._traits import Trait
 from bmrm.losses.base import Loss
+from bmrm.losses.vector import VectorLoss
 from bmrm.testing._assertions import (
     Array,
     magnitude,
@@ -48,7 +49,7 @@ class _Case:
 
     def rows(self, f: Array) -> Array:
         """Return the value of every row alone."""
-        return np.array([self.at(f, unit)[0] for unit in np.eye(f.size)])
+        return np.array([self.at(f, unit)[0] for unit in np.eye(len(f))])
 
 
 def check_loss(loss: Loss, rng: np.random.Generator | None = None) -> None:
@@ -107,16 +108,19 @@ def _case(loss: Loss, rng: np.random.Generator) -> _Case:
     except ValueError as error:
         raise AssertionError(f"loss '{loss}' rejects the targets it draws itself: {error}") from error
     weight = rng.uniform(0.2, 2.0, size=_ROWS)
-    return _Case(loss, y, groups, targets, weight, _points(loss, targets, rng))
+    shape = (_ROWS, loss.n_scores(targets)) if isinstance(loss, VectorLoss) else (_ROWS,)
+    return _Case(loss, y, groups, targets, weight, _points(loss, targets, shape, rng))
 
 
-def _points(loss: Loss, targets: Any, rng: np.random.Generator) -> list[Array]:
+def _points(loss: Loss, targets: Any, shape: tuple[int, ...], rng: np.random.Generator) -> list[Array]:
     """Return random scores, and scores where a loss of such targets and parameters may have its kinks."""
-    random = [size * rng.normal(size=_ROWS) for size in (0.1, 1.0, 1.0, 10.0)]
+    random = [size * rng.normal(size=shape) for size in (0.1, 1.0, 1.0, 10.0)]
     fields = [getattr(loss, name) for name in getattr(loss, "__dataclass_fields__", {})]
     shifts = {0.0, 1.0, *(float(value) for value in fields if isinstance(value, (int, float)))}
-    special = [np.full(_ROWS, sign * s) for s in sorted(shifts) for sign in (-1.0, 1.0)]
-    if isinstance(targets, np.ndarray) and targets.shape == (_ROWS,):
+    special = [np.full(shape, sign * s) for s in sorted(shifts) for sign in (-1.0, 1.0)]
+    if len(shape) == 2:  # ties between the scores of a row
+        special += [np.round(f) for f in random]
+    if isinstance(targets, np.ndarray) and targets.shape == shape:
         y = targets.astype(np.float64)
         special += [y + sign * s for s in sorted(shifts) for sign in (-1.0, 1.0)]
         special += [y * (1.0 + sign * s) for s in sorted(shifts) for sign in (-1.0, 1.0)]
@@ -200,7 +204,7 @@ def _check_slopes(case: _Case) -> None:
     by_row = case.loss.couples == "row"
     for f, g in _pairs(case.points):
         (at_f, slopes), (at_g, _) = case.at(f), case.at(g)
-        products = slopes * (g - f)
+        products = (slopes * (g - f)).reshape(_ROWS, -1).sum(axis=1)
         slack = _ROUNDING * magnitude(at_f, at_g, np.abs(products).sum())
         require_at_most(at_f + products.sum(), at_g, slack, sentence)
         if by_row:
@@ -230,16 +234,18 @@ def _check_differences(case: _Case) -> None:
         before, after = case.at(f - _STEP)[1], case.at(f + _STEP)[1]
         slack = 1e-4 * magnitude(slopes)
         require_close(before, after, slack, f"{case.name} says that it is smooth, but its slope jumps")
-        ends = [[case.at(f + h * unit)[0] for unit in np.eye(f.size)] for h in (-_STEP, _STEP)]
-        differences = (np.array(ends[1]) - np.array(ends[0])) / (2.0 * _STEP)
-        slack = 1e-4 * magnitude(slopes) + 1e-9 * magnitude(ends[0])
+        units = np.eye(f.size).reshape(f.size, *f.shape)
+        ends = [[case.at(f + h * unit)[0] for unit in units] for h in (-_STEP, _STEP)]
+        differences = (np.array(ends[1]) - np.array(ends[0])).reshape(f.shape) / (2.0 * _STEP)
+        slack = 1e-4 * magnitude(slopes) + 1e-9 * magnitude(ends[0]).reshape(f.shape)
         require_close(slopes, differences, slack, f"the slopes of {case.name} differ from finite differences")
 
 
 def _check_huge_scores(case: _Case) -> None:
-    signs = np.where(np.arange(_ROWS) % 2 == 0, 1.0, -1.0)
+    one = np.ones_like(case.points[0])
+    signs = np.where(np.arange(one.size) % 2 == 0, 1.0, -1.0).reshape(one.shape)
     for size in (1e2, 1e4, 1e8):
-        for f in (np.full(_ROWS, size), np.full(_ROWS, -size), size * signs):
+        for f in (size * one, -size * one, size * signs):
             value, slopes = case.at(f)
             where = f"at scores of size {size:g}"
             require(not np.isnan(value), f"the value of {case.name} is NaN {where}")

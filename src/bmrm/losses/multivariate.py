@@ -1,0 +1,102 @@
+"""Several numbers to predict for each row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bmrm._traits import Trait
+from bmrm.losses.base import Array, Loss
+from bmrm.losses.vector import Costs, VectorLoss
+
+
+@dataclass(frozen=True)
+class MultivariateRegression(VectorLoss, name="multivariate_regression"):
+    """1/2 (f - y)' M (f - y), y a vector of k numbers: least squares with errors that count together.
+
+    Smooth and quadratic. M says what an error in one number costs, given the errors in the others: the inverse of the
+    covariance of the noise, where that is known.
+
+    Parameters
+    ----------
+    M : matrix (k, k), optional
+        Symmetric, no negative eigenvalues; the identity by default.
+
+    Examples
+    --------
+    >>> import numpy as np, bmrm
+    >>> loss = bmrm.losses.MultivariateRegression()
+    >>> loss.evaluate(np.array([[1.0, 3.0]]), loss.encode([[1.0, 1.0]]), np.ones(1))
+    (2.0, array([[0., 2.]]))
+
+    References
+    ----------
+    T07 table 2.
+    """
+
+    M: Costs | None = None
+
+    traits = frozenset({Trait.SMOOTH_RISK})
+
+    def __post_init__(self) -> None:
+        if self.M is not None:
+            object.__setattr__(self, "M", _checked(self.M))
+
+    def encode(self, y: npt.ArrayLike, groups: npt.ArrayLike | None = None) -> Array:
+        """Return the targets as a matrix (m, k) of finite numbers."""
+        if groups is not None:
+            raise ValueError(f"loss '{self.name}' looks at single rows and takes no groups")
+        try:
+            values: Array = np.ascontiguousarray(y, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"targets must be numbers, as many for each row: {error}") from None
+        if values.ndim == 1:
+            values = values[:, None]
+        if values.ndim != 2 or not values.shape[1]:
+            raise ValueError(f"targets must be k numbers for each row, got an array of shape {values.shape}")
+        if self.M is not None and values.shape[1] != len(self.M):
+            raise ValueError(f"targets have {values.shape[1]} numbers for each row, but M is for {len(self.M)}")
+        if not np.isfinite(values).all():
+            row, column = np.argwhere(~np.isfinite(values))[0]
+            raise ValueError(f"target {column} of row {row} is {values[row, column]}; targets must be finite")
+        return values
+
+    def n_scores(self, targets: Array) -> int:
+        """Return the number of targets of a row."""
+        return int(targets.shape[1])
+
+    def evaluate(self, scores: Array, targets: Array, weight: Array) -> tuple[float, Array]:
+        """Return the weighted sum and its slopes p_i M (f_i - y_i)."""
+        residual = scores - targets
+        slopes = residual if self.M is None else residual @ np.array(self.M)
+        # A row of weight 0 counts for nothing, even where its square overflows.
+        values = np.where(weight > 0.0, np.sum(slopes * residual, axis=1), 0.0)
+        return 0.5 * float(weight @ values), weight[:, None] * slopes
+
+    @classmethod
+    def examples(cls) -> list[Loss]:
+        """Return the plain one and one with errors that count together."""
+        return [cls(), cls(((2.0, -1.0), (-1.0, 1.0)))]
+
+    def draw(self, rng: np.random.Generator, m: int) -> tuple[Array, None]:
+        """Draw normal targets, two for each row."""
+        return rng.normal(size=(m, 2)), None
+
+
+def _checked(M: Any) -> Costs:
+    try:
+        matrix = np.asarray(M, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"parameter 'M' of loss 'multivariate_regression' must be numbers: {error}") from None
+    what = "parameter 'M' of loss 'multivariate_regression' must be a symmetric matrix without negative eigenvalues"
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
+        raise ValueError(f"{what}, got shape {matrix.shape}")
+    if not np.isfinite(matrix).all() or not np.allclose(matrix, matrix.T, rtol=1e-12, atol=0.0):
+        raise ValueError(f"{what}, got {matrix.tolist()}")
+    least = float(np.linalg.eigvalsh(matrix)[0])
+    if least < -1e-12 * float(np.abs(matrix).max()):
+        raise ValueError(f"{what}; its least eigenvalue is {least:g}")
+    return tuple(map(tuple, (0.5 * (matrix + matrix.T)).tolist()))
