@@ -62,11 +62,14 @@ def regularizer_id(regularizer: Regularizer) -> str:
     return regularizer.name + "".join(mark for trait, mark in marks.items() if trait in regularizer.traits)
 
 
-def tolerance(solver: Solver) -> float:
+def tolerance(solver: Solver, problem: Problem | None = None) -> float:
     """The relative gap asked for: loose where the method is known to be slow.
 
-    Stochastic methods come near the minimum like one over the number of epochs, with l1 like its square root.
+    Stochastic methods come near the minimum like one over the number of epochs, with l1 like its square root. Without
+    a penalty, a loss that compares scores is flat where all of them grow alike: planes alone are slow to close it in.
     """
+    if problem is not None and problem.regularizer.name == "zero" and isinstance(problem.risk.loss, VectorLoss):
+        return 1e-2
     return 1e-2 if solver.name == "bmrm_line" or isinstance(solver, Stochastic) else 1e-6
 
 
@@ -134,15 +137,19 @@ def all_pairs() -> list[tuple[Loss, int]]:
 
 
 def all_cases() -> list[pytest.param]:
-    """Return each triple that fits, with all layouts; one of them, which rotates, is not slow."""
+    """Return each triple that fits, with all layouts; one of them, which rotates, is not slow.
+
+    Losses of several scores meet all solvers but two in turn: they differ in their rows only, which have tests.
+    """
     cases = []
     for number, (loss, example) in enumerate(all_pairs()):
         for place, solver in enumerate(all_solvers()):
             if missing(solver, problem_for(loss, example)):
                 continue
+            rotates = isinstance(loss, VectorLoss) and solver.name not in ("auto", "ls_bmrm")
             for k, layout in enumerate(LAYOUTS):
                 case = Case(loss, example, solver, layout)
-                chosen = k == (number + place) % len(LAYOUTS)
+                chosen = k == (number + place) % len(LAYOUTS) and not (rotates and (number + place) % 3)
                 cases.append(pytest.param(case, id=repr(case), marks=() if chosen else pytest.mark.slow))
     return cases
 

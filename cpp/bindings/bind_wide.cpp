@@ -99,7 +99,8 @@ std::unique_ptr<HeldLine> line(nb::handle_t<HeldRows> self, InMatrix<double> f, 
 
 void check_tree(In<std::int64_t> parent, std::size_t n) {
   require_size(parent.size(), n, "parent");
-  for (std::size_t v = 0; v < n; ++v) require(parent.data()[v] < std::int64_t(v), "a parent must come before its child");
+  for (std::size_t v = 0; v < n; ++v)
+    require(parent.data()[v] < std::int64_t(v), "a parent must come before its child");
 }
 
 // S_v = F_v + S_parent(v), in place; a root's parent is negative.

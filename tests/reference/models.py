@@ -69,9 +69,7 @@ VECTOR_LOSSES: dict[str, Callable] = {
     "softmax": lambda loss, F, y: softmax(F, y.ids),
     "multivariate_regression": multivariate,
     "multilabel_hinge": multilabel,
-    "hierarchical_hinge": lambda loss, F, y: multiclass(
-        on_classes(loss, F), y.ids, loss.costs(), np.ones((y.k, y.k))
-    ),
+    "hierarchical_hinge": lambda loss, F, y: multiclass(on_classes(loss, F), y.ids, loss.costs(), np.ones((y.k, y.k))),
     "hierarchical_softmax": lambda loss, F, y: softmax(on_classes(loss, F), y.ids),
 }
 
