@@ -143,10 +143,8 @@ class HierarchicalHinge(HierarchicalLoss, name="hierarchical_hinge"):
         self._check()
         if self.delta is not None:
             object.__setattr__(self, "delta", checked_costs(self.delta, self.name))
-            if len(cast(Costs, self.delta)) != self.classes().size:
-                raise ValueError(
-                    f"delta is for {len(cast(Costs, self.delta))} classes, but the tree has {self.classes().size}"
-                )
+            if len(self.delta) != self.classes().size:
+                raise ValueError(f"delta is for {len(self.delta)} classes, but the tree has {self.classes().size}")
 
     def costs(self) -> Array:
         """Return Delta as an array over the classes."""

@@ -51,8 +51,8 @@ class MulticlassHinge(ClassLoss, name="multiclass_hinge"):
         checked_classes(self.n_classes, self.name)
         if self.delta is not None:
             object.__setattr__(self, "delta", checked_costs(self.delta, self.name))
-            if self.n_classes not in (None, len(cast(Costs, self.delta))):
-                raise ValueError(f"delta is for {len(cast(Costs, self.delta))} classes, but n_classes={self.n_classes}")
+            if self.n_classes not in (None, len(self.delta)):
+                raise ValueError(f"delta is for {len(self.delta)} classes, but n_classes={self.n_classes}")
 
     def _n_classes(self) -> int | None:
         return self.n_classes if self.delta is None else len(self.delta)

@@ -129,4 +129,5 @@ class Tree:
         """Return the number of edges between any two nodes."""
         paths = self.on_paths()
         depth = paths.sum(axis=1)
-        return depth[:, None] + depth - 2.0 * paths @ paths.T
+        distances: npt.NDArray[np.float64] = depth[:, None] + depth - 2.0 * paths @ paths.T
+        return distances

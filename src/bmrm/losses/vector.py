@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
@@ -118,7 +117,7 @@ def checked_classes(n_classes: int | None, loss: str) -> None:
         )
 
 
-def checked_costs(delta: Any, loss: str, names: Sequence[Any] | None = None) -> Costs:
+def checked_costs(delta: Any, loss: str) -> Costs:
     """Return a matrix of costs as tuples: square, finite, at least 0, with 0 on the diagonal."""
     try:
         matrix = np.asarray(delta, dtype=np.float64)
@@ -134,8 +133,8 @@ def checked_costs(delta: Any, loss: str, names: Sequence[Any] | None = None) -> 
     if wrong.any():
         a, b = np.argwhere(wrong)[0]
         raise ValueError(
-            f"parameter 'delta' of loss '{loss}': the cost of class {b} where {a} is true is {matrix[a, b]:g}; costs are "
-            "finite and at least 0, and being right costs 0"
+            f"parameter 'delta' of loss '{loss}': the cost of class {b} where {a} is true is {matrix[a, b]:g}; "
+            "costs are finite and at least 0, and being right costs 0"
         )
     return tuple(map(tuple, matrix.tolist()))
 

@@ -149,8 +149,8 @@ class LinearRisk(Risk):
         """Return the weighted loss of the scores, its weighted slopes, and their sum."""
         if self.vectors is not None:
             slopes = np.empty(scores.size)
-            f, l = self.by_rows(scores), self.by_rows(slopes)
-            value = self.vectors.evaluate(f, self.weight, self.scale, l, self.n_threads)
+            f, out = self.by_rows(scores), self.by_rows(slopes)
+            value = self.vectors.evaluate(f, self.weight, self.scale, out, self.n_threads)
             return value, slopes, 0.0
         if self.kernel is None:
             f = self.by_rows(scores)
@@ -293,8 +293,8 @@ class LinearPoint(Point):
         along = risk.design.dot(np.ascontiguousarray(d))
         risk.products += 1
         if risk.vectors is not None:
-            f, g, l = (risk.by_rows(x) for x in (self.scores, along, slopes))
-            risk.vectors.extreme(f, g, risk.weight, risk.scale, l)
+            f, g, out = (risk.by_rows(x) for x in (self.scores, along, slopes))
+            risk.vectors.extreme(f, g, risk.weight, risk.scale, out)
         else:
             risk.kernel.extreme(self.scores, along, risk.targets, risk.weight, risk.scale, slopes)
         return risk.pull_back(slopes, float(np.sum(slopes)))
