@@ -1,7 +1,9 @@
-"""Classification by a linear score: two classes by one problem, more by one-vs-rest."""
+"""Classification by linear scores: two classes by one score, more by one-vs-rest or by one joint problem."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,22 +14,27 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets
 
-from bmrm.estimators.base import LAM, checked_weight
+from bmrm import losses
+from bmrm.estimators.base import LAM, Sample, checked_weight
 from bmrm.estimators.callbacks import with_callbacks
 from bmrm.estimators.partial import PartialModel
-from bmrm.losses import Logistic, Loss
+from bmrm.losses import Logistic, Loss, MulticlassHinge, ScaledMulticlassHinge, Softmax
+from bmrm.losses.vector import ClassLoss
 from bmrm.regularizers import Regularizer
 from bmrm.risks.base import Array
 from bmrm.solvers import Solver
 
 
+_JOINT = {"hinge": "multiclass_hinge", "logistic": "softmax"}
+
+
 def _gives_probabilities(estimator: LinearClassifier) -> bool:
     loss = getattr(estimator, "loss_", estimator.loss)
-    if isinstance(loss, Logistic) or loss == Logistic.name:
+    if isinstance(loss, (Logistic, Softmax)) or loss in (Logistic.name, Softmax.name):
         return True
     raise AttributeError(
-        f"predict_proba needs loss='logistic', got {estimator.loss!r}; for other losses wrap the estimator in "
-        f"sklearn.calibration.CalibratedClassifierCV"
+        f"predict_proba needs loss='logistic' or 'softmax', got {estimator.loss!r}; for other losses wrap the "
+        "estimator in sklearn.calibration.CalibratedClassifierCV"
     )
 
 
@@ -35,7 +42,8 @@ class LinearClassifier(ClassifierMixin, PartialModel):  # type: ignore[misc]
     """Linear classification: min over w, b of lam Omega(w) + sum_i p_i l(y_i (<x_i, w> + b)).
 
     p are the sample weights divided by their sum, y is -1 for the first class and 1 for the second. More than two
-    classes are fitted one against the rest, with the same loss; the class of the largest score is predicted.
+    classes are fitted one against the rest, or jointly by a loss of all scores (``loss="multiclass_hinge"`` or
+    ``"softmax"``, or ``multiclass="joint"``); the class of the largest score is predicted.
     Weights mean repetition: 2 is the same as the row twice, 0 the same as no row.
 
     Parameters
@@ -79,6 +87,14 @@ class LinearClassifier(ClassifierMixin, PartialModel):  # type: ignore[misc]
         Whether to show objective, bound and gap while fitting.
     class_weight : dict or "balanced", optional
         Factors for the weights of the rows of each class; "balanced" gives all classes the same total weight.
+    multiclass : {"auto", "joint", "one_vs_rest"}, default="auto"
+        What is done with more than two classes where the loss is one of a single score: "joint" takes the loss of all
+        scores in its place, `multiclass_hinge` for hinge and `softmax` for logistic; "auto" fits one problem for each
+        class against the rest.
+    costs : matrix (k, k) or dict, optional
+        What it costs to predict one class where another is true, for `multiclass_hinge` and
+        `scaled_multiclass_hinge`: ``costs[true][predicted]`` in the order of the sorted labels, or a dict of dicts by
+        labels (1 where nothing is said). 1 for every wrong class by default.
 
     Attributes
     ----------
@@ -146,6 +162,8 @@ class LinearClassifier(ClassifierMixin, PartialModel):  # type: ignore[misc]
         random_state: Any = None,
         verbose: bool = False,
         class_weight: dict[Any, float] | str | None = None,
+        multiclass: str = "auto",
+        costs: Any = None,
     ) -> None:
         self.loss = loss
         self.loss_params = loss_params
@@ -163,6 +181,8 @@ class LinearClassifier(ClassifierMixin, PartialModel):  # type: ignore[misc]
         self.random_state = random_state
         self.verbose = verbose
         self.class_weight = class_weight
+        self.multiclass = multiclass
+        self.costs = costs
 
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(
@@ -194,12 +214,37 @@ class LinearClassifier(ClassifierMixin, PartialModel):  # type: ignore[misc]
         weight = checked_weight(sample_weight, len(y))
         classes, codes = _two_classes(y, weight) or _classes(y, weight)
         weight = _with_class_weight(self.class_weight, classes, codes, weight)
+        loss = self._of_all_classes(loss, classes)
         sample = self._sample(X, y, loss, sample_weight, offset, weight)
         resume = np.array_equal(getattr(self, "classes_", classes), classes)
         self.classes_ = classes
+        if isinstance(loss, ClassLoss):
+            self._minimize(replace(sample, outputs=len(classes)), lambda _: np.maximum(codes, 0), 1, resume)
+            return self
         first, n_problems = (1, 1) if len(classes) == 2 else (0, len(classes))
         self._minimize(sample, lambda k: 2.0 * (codes == first + k) - 1.0, n_problems, resume)
         return self
+
+    def _of_all_classes(self, loss: Loss, classes: npt.NDArray[Any]) -> Loss:
+        """Return the loss to minimize: the one of all scores where it is asked for, with the costs."""
+        if self.multiclass not in ("auto", "joint", "one_vs_rest"):
+            raise ValueError(f"multiclass must be 'auto', 'joint' or 'one_vs_rest', got {self.multiclass!r}")
+        if self.multiclass == "joint" and len(classes) > 2 and not isinstance(loss, ClassLoss):
+            if loss.name not in _JOINT:
+                raise ValueError(
+                    f"multiclass='joint' has no loss of all scores for '{loss.name or type(loss).__name__}'; it has one "
+                    f"for {' and '.join(_JOINT)}, and takes multiclass_hinge, scaled_multiclass_hinge and softmax"
+                )
+            loss = losses.get(_JOINT[loss.name])
+        if self.multiclass == "one_vs_rest" and isinstance(loss, ClassLoss):
+            raise ValueError(f"loss '{loss.name}' is of all scores together: it cannot be fitted one against the rest")
+        if self.costs is None:
+            return loss
+        if not isinstance(loss, (MulticlassHinge, ScaledMulticlassHinge)):
+            raise ValueError(
+                f"costs are for the losses multiclass_hinge and scaled_multiclass_hinge, not for '{loss.name}'"
+            )
+        return replace(loss, delta=cost_matrix(self.costs, classes))
 
     def partial_fit(
         self,
@@ -274,9 +319,10 @@ class LinearClassifier(ClassifierMixin, PartialModel):  # type: ignore[misc]
 
     @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any, offset: npt.ArrayLike | None = None) -> Array:
-        """Return the probability of each class; for the logistic loss only.
+        """Return the probability of each class; for the losses logistic and softmax only.
 
-        It is 1 / (1 + exp(-score)); with more than two classes these are divided by their sum.
+        It is 1 / (1 + exp(-score)); with more than two classes these are divided by their sum, and for softmax it is
+        exp(score), divided by the sum.
 
         Parameters
         ----------
@@ -287,14 +333,26 @@ class LinearClassifier(ClassifierMixin, PartialModel):  # type: ignore[misc]
         scores = self._scores(X, offset)
         if scores.shape[1] == 1:
             return np.column_stack([expit(-scores[:, 0]), expit(scores[:, 0])])
+        if isinstance(self.loss_, Softmax):
+            return self.loss_.probabilities(scores)
         top = np.minimum(scores.max(axis=1, keepdims=True), 0.0)  # keeps the largest from vanishing
         odds = np.exp(np.minimum(scores, 0.0) - top) / (1.0 + np.exp(-np.abs(scores)))
         return np.asarray(odds / odds.sum(axis=1, keepdims=True))
 
     def _coefficients(self, points: Array) -> dict[str, Any]:
         d = self.n_features_in_
+        if isinstance(self.loss_, ClassLoss):  # one point, a matrix with a column for each class
+            points = points.reshape(-1, len(self.classes_)).T
+            if len(points) == 2:  # the margin between both, as for any two classes
+                points = points[1:] - points[:1]
         constants = points[:, d] if self.fit_intercept else np.zeros(len(points))
         return {"coef_": points[:, :d].copy(), "intercept_": constants.copy()}
+
+    def _starts(self, sample: Sample, n_problems: int) -> Array | None:
+        if sample.outputs != 2:
+            return super()._starts(sample, n_problems)
+        margin = super()._starts(replace(sample, outputs=1), 1)
+        return None if margin is None else np.outer(margin[0], [-0.5, 0.5]).reshape(1, -1)
 
     def _linear_parts(self) -> tuple[Array, Array]:
         return self.coef_, self.intercept_
@@ -355,3 +413,22 @@ def _with_class_weight(
     else:
         raise ValueError(f"class_weight must be a dict, 'balanced' or None, got {class_weight!r}")
     return checked_weight(rows * factors[codes], len(codes))
+
+
+def cost_matrix(costs: Any, classes: npt.NDArray[Any]) -> Array:
+    """Return costs[true][predicted] as a matrix in the order of the classes; the loss checks its numbers."""
+    k = len(classes)
+    if not isinstance(costs, Mapping):
+        matrix = np.asarray(costs, dtype=np.float64)
+        if matrix.shape != (k, k):
+            raise ValueError(f"costs must be a {k} x {k} matrix, one row for each class, got shape {matrix.shape}")
+        return matrix
+    place = {label: i for i, label in enumerate(classes.tolist())}
+    matrix = 1.0 - np.eye(k)
+    for true, row in costs.items():
+        for predicted, cost in row.items():
+            unknown = [label for label in (true, predicted) if label not in place]
+            if unknown:
+                raise ValueError(f"costs name the class {unknown[0]!r}, which is not among {classes.tolist()}")
+            matrix[place[true], place[predicted]] = cost
+    return matrix

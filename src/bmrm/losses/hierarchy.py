@@ -84,6 +84,12 @@ class HierarchicalLoss(VectorLoss):
         """Return the number of nodes."""
         return self.tree.n_nodes
 
+    def free_constants(self, k: int) -> npt.NDArray[np.int64]:
+        """Return the classes but one at the top, or but the last leaf: what is above classes adds nothing to them."""
+        classes = self.classes()
+        tops = [c for c in classes if self.tree.parents[c] < 0]
+        return np.setdiff1d(classes, tops[-1:] if self.nodes == "all" else classes[-1:])
+
     def class_scores(self, scores: Array) -> Array:
         """Return the scores of the classes from those of the nodes."""
         sums = np.array(scores, dtype=np.float64, order="C")

@@ -86,6 +86,10 @@ class MultilabelHinge(VectorLoss, name="multilabel_hinge"):
             return _of_indicator(y, k, self.name)
         return _of_sets(y, k, self.name)
 
+    def free_constants(self, k: int) -> npt.NDArray[np.int64]:
+        """Return all scores but the last: labels are compared with each other."""
+        return np.arange(k - 1)
+
     def n_scores(self, targets: LabelSets) -> int:
         """Return the number of labels."""
         return targets.k

@@ -55,6 +55,14 @@ class VectorLoss(Loss):
         """Return the compiled counterpart, or None if the loss is evaluated in Python."""
         return None
 
+    def free_constants(self, k: int) -> npt.NDArray[np.int64]:
+        """Return the scores whose constants a model with an intercept leaves free of penalty.
+
+        Where the loss does not change when all scores grow alike, one constant less: a penalty on it changes no
+        minimum, for it can be 0 at no loss, and without it the constants would be known up to a shift only.
+        """
+        return np.arange(k)
+
     def evaluate(self, scores: Array, targets: Targets, weight: Array) -> tuple[float, Array]:
         """Return the weighted sum of the loss and its slopes, of the shape of the scores."""
         rows = self.compiled(targets)
@@ -90,6 +98,10 @@ class ClassLoss(VectorLoss):
 
     def _n_classes(self) -> int | None:
         return self.n_classes
+
+    def free_constants(self, k: int) -> npt.NDArray[np.int64]:
+        """Return all scores but the last: classes are compared with each other."""
+        return np.arange(k - 1)
 
     def n_scores(self, targets: Classes) -> int:
         """Return the number of classes."""

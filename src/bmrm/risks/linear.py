@@ -85,7 +85,11 @@ class LinearRisk(Risk):
         self.offset = None if offset is None else _row_vector(offset, m, "offset")
         self.dim = self.design.dim
         self.floor = loss.floor
-        self.unpenalized = tuple(range(self.dim - self.n_outputs, self.dim)) if self.design.intercept else ()
+        self.unpenalized = ()
+        if self.design.intercept:
+            k = self.n_outputs
+            free = loss.free_constants(k) if isinstance(loss, VectorLoss) else range(k)
+            self.unpenalized = tuple(int(self.dim - k + c) for c in free)
         self.traits = loss.traits
         if self.kernel is not None:
             self.traits |= {Trait.CACHED_LINE, Trait.COMPILED}
