@@ -84,7 +84,7 @@ class Sample:
 class LinearModel(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     """A linear model fitted by minimizing lam Omega(w) + R(w); the parameters are documented in the subclasses."""
 
-    _task: ClassVar[str]
+    _tasks: ClassVar[tuple[str, ...]]
 
     loss: str | Loss
     loss_params: dict[str, Any] | None
@@ -129,11 +129,11 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
                 f"loss_params={self.loss_params!r} are for a loss given by its name; the loss {self.loss!r} has its own"
             )
         loss = losses.get(self.loss, **(self.loss_params or {}))
-        if loss.task != self._task:
-            fitting = sorted(name for name, cls in LOSSES.items() if getattr(cls, "task", None) == self._task)
+        if loss.task not in self._tasks:
+            fitting = sorted(name for name, cls in LOSSES.items() if getattr(cls, "task", None) in self._tasks)
             raise ValueError(
                 f"loss '{loss.name or type(loss).__name__}' is for {loss.task}; "
-                f"{type(self).__name__} takes losses for {self._task}: {', '.join(fitting)}"
+                f"{type(self).__name__} takes losses for {' or '.join(self._tasks)}: {', '.join(fitting)}"
             )
         return loss
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -10,20 +9,19 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 from sklearn.base import ClassifierMixin
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets
+from sklearn.utils.multiclass import _check_partial_fit_first_call
 
 from bmrm import losses
 from bmrm.estimators.base import LAM, Sample, checked_weight
 from bmrm.estimators.callbacks import with_callbacks
+from bmrm.estimators.labels import classes_of, codes_of, cost_matrix, two_classes, with_class_weight
 from bmrm.estimators.partial import PartialModel
 from bmrm.losses import Logistic, Loss, MulticlassHinge, ScaledMulticlassHinge, Softmax
 from bmrm.losses.vector import ClassLoss
 from bmrm.regularizers import Regularizer
 from bmrm.risks.base import Array
 from bmrm.solvers import Solver
-
 
 _JOINT = {"hinge": "multiclass_hinge", "logistic": "softmax"}
 
@@ -141,7 +139,7 @@ class LinearClassifier(ClassifierMixin, PartialModel):  # type: ignore[misc]
     True
     """
 
-    _task: ClassVar[str] = "classification"
+    _tasks: ClassVar[tuple[str, ...]] = ("classification",)
 
     def __init__(
         self,
@@ -212,8 +210,8 @@ class LinearClassifier(ClassifierMixin, PartialModel):  # type: ignore[misc]
         loss = self._chosen_loss()
         X, y = self._checked_data(X, y=y)
         weight = checked_weight(sample_weight, len(y))
-        classes, codes = _two_classes(y, weight) or _classes(y, weight)
-        weight = _with_class_weight(self.class_weight, classes, codes, weight)
+        classes, codes = two_classes(y, weight) or classes_of(y, weight)
+        weight = with_class_weight(self.class_weight, classes, codes, weight)
         loss = self._of_all_classes(loss, classes)
         sample = self._sample(X, y, loss, sample_weight, offset, weight)
         resume = np.array_equal(getattr(self, "classes_", classes), classes)
@@ -232,8 +230,8 @@ class LinearClassifier(ClassifierMixin, PartialModel):  # type: ignore[misc]
         if self.multiclass == "joint" and len(classes) > 2 and not isinstance(loss, ClassLoss):
             if loss.name not in _JOINT:
                 raise ValueError(
-                    f"multiclass='joint' has no loss of all scores for '{loss.name or type(loss).__name__}'; it has one "
-                    f"for {' and '.join(_JOINT)}, and takes multiclass_hinge, scaled_multiclass_hinge and softmax"
+                    f"multiclass='joint' knows no loss of all scores in the place of "
+                    f"'{loss.name or type(loss).__name__}'; it does for {' and '.join(_JOINT)}"
                 )
             loss = losses.get(_JOINT[loss.name])
         if self.multiclass == "one_vs_rest" and isinstance(loss, ClassLoss):
@@ -284,9 +282,9 @@ class LinearClassifier(ClassifierMixin, PartialModel):  # type: ignore[misc]
         X, y = self._checked_data(X, y=y, reset=first)
         if len(self.classes_) < 2:
             raise ValueError(f"classes has one class only, {self.classes_.tolist()}; a classifier needs at least two")
-        codes = _codes(y, self.classes_)
+        codes = codes_of(y, self.classes_)
         weight = checked_weight(sample_weight, len(y))
-        weight = _with_class_weight(self.class_weight, self.classes_, codes, weight)
+        weight = with_class_weight(self.class_weight, self.classes_, codes, weight)
         sample = self._sample(X, y, loss, sample_weight, offset, weight)
         first_code, n_problems = (1, 1) if len(self.classes_) == 2 else (0, len(self.classes_))
         self._carry_on(sample, lambda k: 2.0 * (codes == first_code + k) - 1.0, n_problems)
@@ -356,79 +354,3 @@ class LinearClassifier(ClassifierMixin, PartialModel):  # type: ignore[misc]
 
     def _linear_parts(self) -> tuple[Array, Array]:
         return self.coef_, self.intercept_
-
-
-def _two_classes(y: npt.NDArray[Any], weight: Array | None) -> tuple[npt.NDArray[Any], npt.NDArray[Any]] | None:
-    """Return what `_classes` does without sorting, where the labels are two whole numbers; else None."""
-    if y.dtype.kind not in "biuf" or not y.size:
-        return None
-    other = y != y[0]
-    labels = np.array([y[0], y[np.argmax(other)]])
-    second = y == labels[1]
-    whole = np.isfinite(labels).all() and (labels == np.floor(labels)).all()
-    if not (whole and other.any()) or np.count_nonzero(other) != np.count_nonzero(second):
-        return None
-    if weight is not None and not (weight[other].any() and weight[~other].any()):
-        return None
-    return (labels, other.view(np.int8)) if labels[0] < labels[1] else (labels[::-1].copy(), (~other).view(np.int8))
-
-
-def _classes(y: npt.NDArray[Any], weight: Array | None) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
-    """Return the classes that count, and the code of each row; -1 where the class does not count."""
-    check_classification_targets(y)
-    labels, codes = np.unique(y, return_inverse=True)
-    counts = np.bincount(codes, weights=weight, minlength=len(labels)) > 0.0
-    if counts.sum() < 2:
-        raise ValueError(
-            f"y has one class only, {labels[counts].tolist()[0]!r} (rows of weight 0 do not count); "
-            f"a classifier needs at least two classes"
-        )
-    renumbered = np.where(counts, np.cumsum(counts) - 1, -1)
-    return labels[counts], renumbered[codes]
-
-
-def _codes(y: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
-    """Return the place of each label among the classes."""
-    unknown = np.setdiff1d(y, classes)
-    if unknown.size:
-        raise ValueError(f"y has the label {unknown.tolist()[0]!r}, which is not among the classes {classes.tolist()}")
-    return np.asarray(np.searchsorted(classes, y))
-
-
-def _with_class_weight(
-    class_weight: dict[Any, float] | str | None,
-    classes: npt.NDArray[Any],
-    codes: npt.NDArray[np.intp],
-    weight: Array | None,
-) -> Array | None:
-    """Return the sample weights times the factors of the classes."""
-    if class_weight is None:
-        return weight
-    rows = np.ones(len(codes)) if weight is None else np.where(codes >= 0, weight, 0.0)
-    if isinstance(class_weight, dict):
-        factors = compute_class_weight(class_weight, classes=classes, y=classes)
-    elif class_weight == "balanced":
-        totals = np.bincount(codes + 1, weights=rows, minlength=len(classes) + 1)[1:]
-        factors = totals.sum() / (len(classes) * totals)
-    else:
-        raise ValueError(f"class_weight must be a dict, 'balanced' or None, got {class_weight!r}")
-    return checked_weight(rows * factors[codes], len(codes))
-
-
-def cost_matrix(costs: Any, classes: npt.NDArray[Any]) -> Array:
-    """Return costs[true][predicted] as a matrix in the order of the classes; the loss checks its numbers."""
-    k = len(classes)
-    if not isinstance(costs, Mapping):
-        matrix = np.asarray(costs, dtype=np.float64)
-        if matrix.shape != (k, k):
-            raise ValueError(f"costs must be a {k} x {k} matrix, one row for each class, got shape {matrix.shape}")
-        return matrix
-    place = {label: i for i, label in enumerate(classes.tolist())}
-    matrix = 1.0 - np.eye(k)
-    for true, row in costs.items():
-        for predicted, cost in row.items():
-            unknown = [label for label in (true, predicted) if label not in place]
-            if unknown:
-                raise ValueError(f"costs name the class {unknown[0]!r}, which is not among {classes.tolist()}")
-            matrix[place[true], place[predicted]] = cost
-    return matrix

@@ -14,6 +14,7 @@ from bmrm._traits import Trait
 
 Array: TypeAlias = npt.NDArray[np.float64]
 Targets: TypeAlias = Any
+Task: TypeAlias = Literal["classification", "regression", "novelty", "multilabel", "hierarchy", "multivariate"]
 
 LOSSES: Registry[Loss] = Registry("loss")
 
@@ -35,8 +36,9 @@ class Loss(ABC):
         A known lower bound of the sum (of normalized weights); -inf if there is none.
     needs_targets : bool
         False for losses that look at scores only.
-    task : {"classification", "regression", "novelty"}
-        What kind of target it is for.
+    task : str
+        What kind of target it is for: "classification", "regression", "novelty", "multilabel", "hierarchy" or
+        "multivariate" (several numbers for each row).
     learns_offset : bool
         Whether the loss brings an unpenalized offset of its own: `LinearRisk` then adds a constant column.
     tilt : float
@@ -55,7 +57,7 @@ class Loss(ABC):
     name: ClassVar[str] = ""
     couples: ClassVar[Literal["row", "group", "all"]] = "row"
     needs_targets: ClassVar[bool] = True
-    task: ClassVar[Literal["classification", "regression", "novelty"]] = "regression"
+    task: ClassVar[Task] = "regression"
     learns_offset: ClassVar[bool] = False
     traits: frozenset[Trait] = frozenset()
     floor: float = 0.0

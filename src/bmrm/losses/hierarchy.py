@@ -56,7 +56,7 @@ class PathRows:
 class HierarchicalLoss(VectorLoss):
     """A loss over the nodes of a tree; the targets are numbers of nodes."""
 
-    task: ClassVar[Literal["classification"]] = "classification"
+    task: ClassVar[Literal["hierarchy"]] = "hierarchy"
     tree: Tree
     nodes: Literal["leaves", "all"]
 

@@ -68,7 +68,7 @@ class MultilabelHinge(VectorLoss, name="multilabel_hinge"):
     delta: Costs | None = None
     n_classes: int | None = None
 
-    task: ClassVar[Literal["classification"]] = "classification"
+    task: ClassVar[Literal["multilabel"]] = "multilabel"
     traits = frozenset({Trait.PIECEWISE})
 
     def __post_init__(self) -> None:

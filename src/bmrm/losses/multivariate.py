@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +39,7 @@ class MultivariateRegression(VectorLoss, name="multivariate_regression"):
 
     M: Costs | None = None
 
+    task: ClassVar[Literal["multivariate"]] = "multivariate"
     traits = frozenset({Trait.SMOOTH_RISK})
 
     def __post_init__(self) -> None:
