@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, cast
 
@@ -105,6 +106,8 @@ class HierarchicalLoss(VectorLoss):
         return rng.choice(self.classes(), size=m), None
 
     def _check(self) -> None:
+        if isinstance(self.tree, Mapping):  # as model files have it
+            object.__setattr__(self, "tree", Tree(**self.tree))
         if not isinstance(self.tree, Tree):
             raise ValueError(f"parameter 'tree' of loss '{self.name}' must be a Tree, got {self.tree!r}")
         if self.nodes not in ("leaves", "all"):
@@ -113,9 +116,9 @@ class HierarchicalLoss(VectorLoss):
 
 @dataclass(frozen=True)
 class HierarchicalHinge(HierarchicalLoss, name="hierarchical_hinge"):
-    """max over classes c of (s_c - s_y + Delta(y, c)), s_c the sum of the scores on the path to c.
+    """max(s_c - s_y + Delta(y, c)) over c, s_c the sum of the scores on the path to c: the multiclass hinge in a tree.
 
-    The multiclass hinge for a tree: classes with much of their path in common share what is learned about it. By
+    Classes with much of their path in common share what is learned about it. By
     default a wrong class costs its distance from the true one in the tree, so that a near miss costs less.
 
     Parameters
@@ -172,9 +175,9 @@ class HierarchicalHinge(HierarchicalLoss, name="hierarchical_hinge"):
 
 @dataclass(frozen=True)
 class HierarchicalSoftmax(HierarchicalLoss, name="hierarchical_softmax"):
-    """log sum over classes c of exp(s_c) - s_y, s_c the sum of the scores on the path to c.
+    """log(sum_c exp(s_c)) - s_y, s_c the sum of the scores on the path to c: the soft-max in a tree.
 
-    The soft-max for a tree: smooth, with probabilities for `predict_proba`.
+    Smooth, with probabilities for `predict_proba`.
 
     Parameters
     ----------

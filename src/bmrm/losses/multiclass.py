@@ -17,7 +17,7 @@ _EXAMPLE = ((0.0, 1.0, 2.0), (0.5, 0.0, 1.0), (3.0, 1.0, 0.0))
 
 @dataclass(frozen=True)
 class MulticlassHinge(ClassLoss, name="multiclass_hinge"):
-    """max over c of (f_c - f_y + Delta(y, c)): the multiclass support vector machine's loss.
+    """max(f_c - f_y + Delta(y, c)) over c: the multiclass support vector machine's loss.
 
     Piecewise linear; 0 where the true class leads every other one by its cost. With Delta = 1 for every wrong class it
     is Crammer and Singer's loss, which LIBLINEAR has. Solved fastest by `dual_coordinate`, which `auto` takes with l2.
@@ -32,7 +32,7 @@ class MulticlassHinge(ClassLoss, name="multiclass_hinge"):
     Examples
     --------
     >>> import numpy as np, bmrm
-    >>> loss = bmrm.losses.MulticlassHinge()
+    >>> loss = bmrm.losses.MulticlassHinge(n_classes=3)
     >>> value, slopes = loss.evaluate(np.array([[1.0, 0.5, 0.0]]), loss.encode([0]), np.ones(1))
     >>> value, slopes
     (0.5, array([[-1.,  1.,  0.]]))
@@ -74,7 +74,7 @@ class MulticlassHinge(ClassLoss, name="multiclass_hinge"):
 
 @dataclass(frozen=True)
 class ScaledMulticlassHinge(ClassLoss, name="scaled_multiclass_hinge"):
-    """max over c of Delta(y, c)^beta (f_c - f_y + Delta(y, c)): margins count by what they cost.
+    """max(Delta(y, c)^beta (f_c - f_y + Delta(y, c))) over c: margins count by what they cost.
 
     Classes that cost nothing never count, however large their scores are. With ``rescaling="slack"`` it is
     Delta(y, c) (1 + f_c - f_y), which Tsochantaridis et al. call slack rescaling.
