@@ -14,6 +14,7 @@ void bind_lines(nb::module_& m);
 void bind_rows(nb::module_& m);
 void bind_dual(nb::module_& m);
 void bind_coordinate(nb::module_& m);
+void bind_sets(nb::module_& m);
 }  // namespace bmrm::py
 
 namespace {
@@ -44,4 +45,5 @@ NB_MODULE(_core, m) {
   bmrm::py::bind_rows(m);
   bmrm::py::bind_dual(m);
   bmrm::py::bind_coordinate(m);
+  bmrm::py::bind_sets(m);
 }
