@@ -21,6 +21,7 @@ from bmrm.losses.binary import (
     SquaredPerceptron,
 )
 from bmrm.losses.piecewise import PiecewiseQuadratic
+from bmrm.losses.ranking import ExpectedRankUtility, Mrr, Ndcg, PairwiseRank
 from bmrm.losses.regression import (
     EpsilonInsensitive,
     Huber,
@@ -31,11 +32,15 @@ from bmrm.losses.regression import (
     SquaredEpsilonInsensitive,
 )
 from bmrm.losses.scalar import ScalarLoss
+from bmrm.losses.scores import BreakEven, FBeta, Ordinal, PrecisionAtK, RecallAtK, RocArea
 
 __all__ = [
     "LOSSES",
+    "BreakEven",
     "EpsilonInsensitive",
+    "ExpectedRankUtility",
     "Exponential",
+    "FBeta",
     "Hinge",
     "Huber",
     "HuberHinge",
@@ -43,12 +48,19 @@ __all__ = [
     "LeastSquares",
     "Logistic",
     "Loss",
+    "Mrr",
+    "Ndcg",
     "Novelty",
     "NuNovelty",
+    "Ordinal",
+    "PairwiseRank",
     "Perceptron",
     "PiecewiseQuadratic",
     "Poisson",
+    "PrecisionAtK",
     "Quantile",
+    "RecallAtK",
+    "RocArea",
     "ScalarLoss",
     "SquaredEpsilonInsensitive",
     "SquaredHinge",

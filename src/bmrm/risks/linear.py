@@ -74,6 +74,8 @@ class LinearRisk(Risk):
         self.targets = loss.encode(*_raw_targets(y, groups, loss, m))
         self.scale = 1.0 / m
         self.weight = None if sample_weight is None else _normalized(sample_weight, m)
+        if self.weight is not None:
+            loss.check_weight(self.targets, self.weight)
         self.offset = None if offset is None else _row_vector(offset, m, "offset")
         self.dim = self.design.dim
         self.floor = loss.floor
@@ -129,7 +131,8 @@ class LinearRisk(Risk):
     def loss_and_slopes(self, scores: Array) -> tuple[float, Array, float]:
         """Return the weighted loss of the scores, its weighted slopes, and their sum."""
         if self.kernel is None:
-            value, slopes = self.loss.evaluate(scores, self.targets, self.full_weight)
+            options = {"n_threads": self.n_threads} if self.loss.threaded else {}
+            value, slopes = self.loss.evaluate(scores, self.targets, self.full_weight, **options)
             slopes = np.ascontiguousarray(slopes, dtype=np.float64)
             if np.ndim(value) != 0 or slopes.shape != scores.shape:
                 raise ValueError(
@@ -305,7 +308,7 @@ class LinearLine(Line):
     def evaluate(self, t: float) -> tuple[float, float, float]:
         """Return the value and both one-sided slopes at t."""
         if self._line is None:
-            value, slopes, _ = self.start.risk.loss_and_slopes(self.start.scores + t * self.score_direction)
+            value, slopes, _ = (self.start if t == 0.0 else self.at(t))._loss  # kept: the search ends at one of them
             left = right = float(slopes @ self.score_direction)
         else:
             value, left, right = self._line.evaluate(t, self.start.risk.n_threads)
