@@ -90,6 +90,10 @@ class Loss(ABC):
         """Raise ValueError where weights of rows mean nothing to the loss."""
         return None
 
+    def shift_slope(self, targets: Targets) -> float | None:
+        """Return the sum of the slopes where it is the same at all scores, so that rounding has no part in it."""
+        return None
+
     def decide(self, scores: Array) -> Array:
         """Turn scores into predictions in the encoding of the targets."""
         return scores

@@ -40,6 +40,10 @@ class QueryLoss(Loss):
     task: ClassVar[Literal["ranking"]] = "ranking"
     takes_offset: ClassVar[bool] = False
 
+    def shift_slope(self, targets: Grades | Ranking) -> float:
+        """Return 0: only differences of scores count."""
+        return 0.0
+
     def check_weight(self, targets: Grades | Ranking, weight: Array) -> None:
         """Raise unless the rows of each query have one weight, above 0 for some query."""
         query_shares(targets.rows, targets.starts, weight, self.name)

@@ -40,6 +40,10 @@ class PairLoss(WholeSetLoss):
         value = _core.pair_hinge(scores, *targets, np.ones(1), given, slopes, n_threads)
         return value, slopes
 
+    def shift_slope(self, targets: Grades) -> float:
+        """Return 0: only differences of scores count."""
+        return 0.0
+
     def check_weight(self, targets: Grades, weight: Array) -> None:
         """Raise unless rows of two grades have a weight above 0."""
         totals = np.add.reduceat(weight[targets.rows], targets.blocks[:-1])
@@ -56,7 +60,7 @@ class RocArea(PairLoss, name="roc_area"):
     positives and one of the negatives, and one walk along both; ties are exact. Targets are -1 and 1 (or 0 and 1),
     and both must occur.
 
-    Adding a constant to all scores changes nothing: it is meant for models without an intercept.
+    Adding a constant to all scores changes nothing: an intercept would be arbitrary.
 
     Examples
     --------
@@ -221,6 +225,11 @@ class AtKLoss(LabelingLoss):
         """Return what the number of true positives is divided by."""
         return self._k(targets)
 
+    def shift_slope(self, targets: Labels) -> float:
+        """Return (k - m+) / m: y' has k positives, y has m+."""
+        plus, minus = (rows.size for rows in targets)
+        return (self._k(targets) - plus) / (plus + minus)
+
     def evaluate(self, scores: Array, targets: Labels, weight: Array) -> tuple[float, Array]:
         """Return the loss of the worst labeling and its slopes."""
         self.check_weight(targets, weight)
@@ -234,7 +243,7 @@ class PrecisionAtK(AtKLoss, name="precision_at_k"):
 
     a is the number of true positives of y'. The labeling y itself is among the y' only if k = m+ (see `BreakEven`):
     otherwise the loss has no lower bound (adding t to all scores adds t (k - m+) / m to it), so the regularizer must
-    be strongly convex, and the model must not have a free intercept. Both classes must occur; there are no sample
+    be strongly convex, and a risk with an intercept is refused. Both classes must occur; there are no sample
     weights.
 
     Parameters

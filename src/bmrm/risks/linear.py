@@ -76,6 +76,12 @@ class LinearRisk(Risk):
         self.weight = None if sample_weight is None else _normalized(sample_weight, m)
         if self.weight is not None:
             loss.check_weight(self.targets, self.weight)
+        self._total = loss.shift_slope(self.targets)
+        if self.design.intercept and self._total:
+            raise ValueError(
+                f"loss '{loss.name}' changes by {self._total:g} for each 1 added to all scores, without end: "
+                f"it takes no intercept"
+            )
         self.offset = None if offset is None else _row_vector(offset, m, "offset")
         self.dim = self.design.dim
         self.floor = loss.floor
@@ -139,7 +145,7 @@ class LinearRisk(Risk):
                     f"{type(self.loss).__name__}.evaluate must return a number and one slope for each of the "
                     f"{scores.size} scores, got shapes {np.shape(value)} and {slopes.shape}"
                 )
-            return float(value), slopes, float(np.sum(slopes))
+            return float(value), slopes, float(np.sum(slopes)) if self._total is None else self._total
         slopes = np.empty(scores.size)
         value, total = self.kernel.evaluate(scores, self.targets, self.weight, self.scale, slopes, self.n_threads)
         return value, slopes, total
