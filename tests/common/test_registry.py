@@ -46,6 +46,8 @@ CATALOGUE = {
         "multilabel_hinge",
         "hierarchical_hinge",
         "hierarchical_softmax",
+        "nu_hinge",
+        "nu_epsilon_insensitive",
         "roc_area",
         "fbeta",
         "precision_at_k",
