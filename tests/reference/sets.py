@@ -100,7 +100,7 @@ def rank_utility(loss, grades):
 
 
 def over_shares(signs):
-    """max over theta and signs s of sum_i theta_i s_i (f_i - y_i), theta a vertex of 0 <= theta <= p, sum theta = nu."""
+    """max over theta and signs s of sum_i theta_i s_i (f_i - y_i), theta a vertex of 0 <= theta <= p, sum = nu."""
 
     def terms(loss, y, groups, p):
         y, p = np.asarray(y, float), np.asarray(p) / np.sum(p)
