@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -23,10 +25,14 @@ from bmrm.losses import (
 )
 from bmrm.regularizers import L1, L2, ElasticNet, Zero
 from bmrm.risks.curvature import RowCurvature
-from bmrm.solvers.auto import _chosen
+from bmrm.solvers.auto import _chosen, _handed_over
+from bmrm.solvers.base import Start
 from bmrm.solvers.bounds import FlatBound
+from bmrm.solvers.lbfgs import LBFGS
 from bmrm.solvers.ls_bmrm import _at
+from bmrm.solvers.newton import Newton
 from bmrm.solvers.newton_system import NewtonSystem
+from bmrm.solvers.units import steps_in_units
 
 LOSSES = [Hinge(), SquaredHinge(), Logistic(), LeastAbsolute(), LeastSquares(), Huber(delta=0.5), Quantile(tau=0.9)]
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
@@ -118,6 +124,19 @@ def test_the_bundle_method_stays_behind_every_choice():
         for regularizer in (L2(), L1(), Zero(), L2(bounds=(0.0, 1.0))):
             solvers = _chosen(Problem(LinearRisk(X, y, loss, n_threads=1), regularizer, 1.0), uneven=True)
             assert solvers[-1].name == "ls_bmrm"
+
+
+def test_planes_in_other_units_are_handed_over_in_those_of_the_problem():
+    """Newton's method took planes of R(c v) for planes of R: on news20 they proved a bound above the minimum."""
+    rng = np.random.default_rng(0)
+    X, c = rng.normal(size=(60, 12)), 2.0 ** np.arange(-6, 6)
+    problem = Problem(LinearRisk(X, np.sign(X[:, 0] + rng.normal(size=60)), Logistic(), n_threads=1), "l2", 1e-4)
+    *_, last = islice(steps_in_units(LBFGS(), problem, c, Start(np.zeros(12))), 9)
+    start = _handed_over(problem, [LBFGS(), Newton()], Start(last.w, last.bundle), last.w)
+    least = solve(problem, "newton", tol=1e-9).certificate.upper
+    assert next(Newton().steps(problem, start)).lower <= least
+    for w in rng.normal(size=(20, 12)):
+        assert start.bundle.value(w) <= problem.risk.evaluate(w)[0]
 
 
 def test_points_far_along_a_line_have_scores_of_their_own():

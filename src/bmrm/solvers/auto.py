@@ -130,8 +130,8 @@ def _with_small_scores(problem: Problem, start: Start) -> Start | None:
 def _handed_over(problem: Problem, pair: Sequence[Solver], start: Start, best: Array) -> Start:
     """Return where the next solver begins: at the best point, some with new planes at 0, which they come from best."""
     before, after = pair
-    if isinstance(before, LBFGS):
-        return Start(best, start.bundle, start.seed)
+    if isinstance(before, LBFGS):  # its planes may be in other units, which the next solver need not know
+        return Start(best, None if start.bundle is None else start.bundle.copy(), start.seed)
     if isinstance(after, InteriorPoint) or (isinstance(before, LsBMRM) and isinstance(after, LsBMRM)):
         return Start(problem.regularizer.prox(np.zeros(problem.risk.dim), 1.0), seed=start.seed)
     return Start(best, seed=start.seed)
