@@ -174,7 +174,7 @@ def solve(
     run = _Run(problem, chosen, tol, max_iter, max_seconds, monitor)
     if isinstance(start, Result) and problem.is_same(start.state.problem):
         run.lower = start.certificate.lower
-    return run.to_the_end(_start_for(problem, chosen, start, seed))
+    return run.to_the_end(replace(_start_for(problem, chosen, start, seed), tol=tol))
 
 
 class _Run:

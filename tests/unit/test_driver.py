@@ -339,3 +339,15 @@ def test_rounding_far_below_the_start_is_no_contradiction():
     risk = LinearRisk([[1.0]], [1e-6], "least_squares")
     result = solve(Problem(risk, "l2", 1e-3), Settled(), start=[0.0], max_iter=1)
     assert result.certificate.lower <= result.certificate.upper
+
+
+def test_solvers_know_the_accuracy_asked():
+    class Curious(LsBMRM):
+        def steps(self, problem, start):
+            asked.append(start.tol)
+            yield from super().steps(problem, start)
+
+    asked = []
+    first = solve(hinge_problem(), Curious(), tol=1e-2)
+    solve(hinge_problem(), Curious(), tol=1e-4, start=first)
+    assert asked == [1e-2, 1e-4]

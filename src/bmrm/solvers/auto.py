@@ -93,7 +93,7 @@ class Auto(Solver, name="auto"):
         best, weighted = start.w, _with_weights(problem)
         c = None if is_easy(problem) else _units(problem)
         solvers = _chosen(weighted, uneven=c is not None)
-        start = Start(w, bundle_for(problem, start, None), start.seed, memory)
+        start = Start(w, bundle_for(problem, start, None), start.seed, memory, start.tol)
         for k, solver in enumerate(solvers[stage:], stage):
             if k > stage or (k > 0 and memory is None):
                 start = _handed_over(problem, solvers[k - 1 : k + 1], start, best)
@@ -107,7 +107,7 @@ class Auto(Solver, name="auto"):
                     best, upper = step.w, step.upper
                 watch.see(step)
                 leave = watch.tired and k + 1 < len(solvers)
-                start = Start(step.w, step.bundle, start.seed)
+                start = Start(step.w, step.bundle, start.seed, tol=start.tol)
                 kept = (k + 1, None, None, best, upper) if leave else (k, watch, step.memory, step.w, upper)
                 yield Step(best, upper, step.lower, step.bundle, kept)
                 if leave:
@@ -124,17 +124,18 @@ def _with_small_scores(problem: Problem, start: Start) -> Start | None:
     easy = Problem(squares, problem.regularizer, problem.lam)
     *_, last = islice(Auto().steps(easy, Start(start.w)), _EASY_STEPS)
     risk.products += squares.products
-    return Start(last.w, seed=start.seed) if np.isfinite(problem.objective(last.w)) else None
+    return Start(last.w, seed=start.seed, tol=start.tol) if np.isfinite(problem.objective(last.w)) else None
 
 
 def _handed_over(problem: Problem, pair: Sequence[Solver], start: Start, best: Array) -> Start:
     """Return where the next solver begins: at the best point, some with new planes at 0, which they come from best."""
     before, after = pair
     if isinstance(before, LBFGS):  # its planes may be in other units, which the next solver need not know
-        return Start(best, None if start.bundle is None else start.bundle.copy(), start.seed)
+        bundle = None if start.bundle is None else start.bundle.copy()
+        return Start(best, bundle, start.seed, tol=start.tol)
     if isinstance(after, InteriorPoint) or (isinstance(before, LsBMRM) and isinstance(after, LsBMRM)):
-        return Start(problem.regularizer.prox(np.zeros(problem.risk.dim), 1.0), seed=start.seed)
-    return Start(best, seed=start.seed)
+        return Start(problem.regularizer.prox(np.zeros(problem.risk.dim), 1.0), seed=start.seed, tol=start.tol)
+    return Start(best, seed=start.seed, tol=start.tol)
 
 
 class _Watch:

@@ -36,12 +36,15 @@ class Start:
     memory : object, optional
         The memory of the last step of a run of the same solver on the same problem, which is to be continued as
         if it had never stopped.
+    tol : float
+        The relative gap asked for. It may decide how to get there, never when to stop.
     """
 
     w: Array
     bundle: Bundle | None = None
     seed: int = 0
     memory: Any = None
+    tol: float = 1e-3
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ class Hybrid(Solver, name="hybrid"):
                 uppers = [*uppers[-self.window :], step.upper]
                 stalled = len(uppers) > self.window and uppers[0] - uppers[-1] < self.share * (step.upper - step.lower)
                 yield replace(step, memory=(None, None) if stalled else (uppers, step.memory))
-                start, memory = Start(step.w, step.bundle, start.seed), None
+                start, memory = Start(step.w, step.bundle, start.seed, tol=start.tol), None
                 if stalled:
                     break
         for step in LsBMRM(max_cuts=self.max_cuts).steps(problem, replace(start, memory=memory)):

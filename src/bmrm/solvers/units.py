@@ -19,7 +19,7 @@ def steps_in_units(solver: Solver, problem: Problem, c: Array, start: Start) -> 
     inside = problem.rescaled(c)
     assert inside is not None
     bundle = None if start.bundle is None else start.bundle.rescaled(c / start.bundle.units)
-    for step in solver.steps(inside, Start(start.w / c, bundle, start.seed, start.memory)):
+    for step in solver.steps(inside, replace(start, w=start.w / c, bundle=bundle)):
         if step.bundle is not None:
             step.bundle.units = c
         yield replace(step, w=c * step.w)
