@@ -92,7 +92,7 @@ class _State:
     upper: float = np.inf
     lower: float = -np.inf
     gap: float = np.inf  # at the last step
-    g: Array | None = None  # the image of the gradient, where it is known and the plane kept
+    gradient: tuple[Array, Array] | None = None  # gamma and G, where they are known and the plane is kept
 
 
 class _Run:
@@ -138,7 +138,6 @@ class _Run:
         omega, f = self.state.omega, self.state.f
         self.value, slopes, _ = self.risk.loss_and_slopes(self.scores)
         self.slopes = np.append(slopes, 0.0)
-        self.gamma = self.lam * omega + self.slopes
         self.upper = 0.5 * self.lam * float(omega @ f) + self.value
 
     def advance_until_due(self, tol: float, patience: int) -> bool:
@@ -147,14 +146,16 @@ class _Run:
         asked = tol * abs(state.upper)
         due = max(_FALLEN * state.gap, 0.95 * asked if state.gap > asked else 0.0)
         for _ in range(patience):
-            if state.g is None:
-                state.g = self._push(self._pull(self.gamma))
-                state.planes.add(self.slopes, state.g - self.lam * state.f, self._offset())
+            if state.gradient is None:
+                gamma = self.lam * state.omega + self.slopes
+                g = self._push(self._pull(gamma))
+                state.gradient = gamma, g
+                state.planes.add(self.slopes, g - self.lam * state.f, self._offset())
                 if self.upper - max(self.risk.floor, state.planes.solve(self.lam)) <= due:
                     return True
-            if not (self._descend(state.g) or (state.pairs.clear() and self._descend(state.g))):
+            if not (self._descend(*state.gradient) or (state.pairs.clear() and self._descend(*state.gradient))):
                 return False
-            state.g = None
+            state.gradient = None
         return True
 
     def _offset(self) -> float:
@@ -162,16 +163,15 @@ class _Run:
         size = abs(self.value) + _core.inner_of_sizes(self.slopes, self.state.f)
         return self.value - _core.inner(self.slopes, self.state.f) - 4.0 * _EPS * size
 
-    def _descend(self, g: Array) -> bool:
+    def _descend(self, gamma: Array, g: Array) -> bool:
         """Move to the minimum along the quasi-Newton direction; False if J does not fall."""
         state, risk, before = self.state, self.risk, self.upper
-        u, along = state.pairs.direction(self.gamma, g)
+        u, along = state.pairs.direction(gamma, g)
         line = _core.line(risk.kernel, self.scores, along[:-1], risk.targets, risk.weight, risk.scale)
         p, q = self.lam * float(state.omega @ along), self.lam * float(u @ along)
         t = _core.minimize_on_line([line], p, q, 1.0, risk.n_threads)[0]
         here = state.omega, state.f
         state.omega, state.f = state.omega + t * u, state.f + t * along
-        gamma = self.gamma
         self._look()
         if self.upper < before:
             state.pairs.propose(t * u, t * along, gamma, g)
