@@ -17,7 +17,7 @@ from bmrm.risks.linear import LinearRisk
 from bmrm.solvers.base import Solver, Start, Step
 from bmrm.solvers.row_pairs import Pairs, SlopePlanes
 
-_FALLEN = 0.25  # of the gap at the last step: then the next one is due
+_FALLEN = 0.1  # of the gap at the last step: then the next one is due
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -62,7 +62,7 @@ class RowLBFGS(Solver, name="row_lbfgs"):
     recursion in coefficients.
     """
 
-    memory: int = 15
+    memory: int = 30
     planes: int = 15
     patience: int = 20
 
