@@ -151,9 +151,7 @@ class _Watch:
         self.upper, self.lower, self.mark, self.waited = np.inf, -np.inf, np.inf, 0
         # The bundle method may be slow; it is left only when it has come to a stand.
         self.share, self.patience = (0.99, 3 * _PATIENCE) if isinstance(solver, LsBMRM) else (0.5, _PATIENCE)
-        if isinstance(solver, InteriorPoint):
-            self.patience = 5 * _PATIENCE
-        elif isinstance(solver, LBFGS) and not few:
+        if isinstance(solver, InteriorPoint) or (isinstance(solver, LBFGS) and not few):
             self.patience = 5 * _PATIENCE
         elif isinstance(solver, Coordinate):
             self.patience = 2 * _PATIENCE

@@ -20,7 +20,7 @@ _HARD_ROWS = 3.0  # q: beyond, semismooth Newton steps beat dual coordinate desc
 _HARD_RESIDUALS = 0.02  # the same, for losses of residuals
 # c q: beyond, L-BFGS beats it where columns are many. Measured for squared_hinge: 1.4 times slower at 129 (reuters),
 # 1.8 and 3.8 times faster at 476 and 303 (farm_ads, news20); for logistic, whose rows are never left out: 1.3 times
-# slower at 25 and 49 (gen_text, 20news_bigram), 2.7, 4 and 3 times faster at 32, 76 and 119 (reuters, news20, farm_ads).
+# slower at 25 and 49 (gen_text, 20news_bigram), 2.7, 4 and 3 times faster at 32, 76, 119 (reuters, news20, farm_ads).
 _HOPELESS_ROWS, _HOPELESS_WITH_EXP = 200.0, 28.0
 _EASY = 100.0  # the condition number up to which L-BFGS needs a handful of steps
 _EASY_WITH_EXP = 3000.0  # the same, against epochs with an exponential for each row: a tie at 2500 (reuters, gen_text)
@@ -47,18 +47,16 @@ def for_smooth_rows(problem: Problem) -> list[Solver]:
     if not isinstance(risk, LinearRisk) or not np.isfinite(q):
         return [Newton()]
     if risk.dim > MOST_COLUMNS:
-        return _for_many_columns(problem, risk, q)
+        return _for_many_columns(risk, q)
     return [DualCoordinate(), Newton()] if _dual_cost(risk, q) < _newton_cost(risk) else [Newton()]
 
 
-def _for_many_columns(problem: Problem, risk: LinearRisk, q: float) -> list[Solver]:
+def _for_many_columns(risk: LinearRisk, q: float) -> list[Solver]:
     """Return dual coordinate descent and L-BFGS in the better order; columns are too many to form a matrix."""
     m, with_exp = risk.design.n_rows, Trait.PIECEWISE not in risk.traits
-    if risk.dim > _WIDE * m:
-        easy, slow = is_easy(problem), RowLBFGS()
-    else:
-        easy, slow = q * m <= (_EASY_WITH_EXP if with_exp else _EASY), LBFGS()
-    if easy:
+    wide = risk.dim > _WIDE * m
+    slow: Solver = RowLBFGS() if wide else LBFGS()
+    if q * m <= (_EASY_WITH_EXP if with_exp and not wide else _EASY):
         return [LBFGS(), Newton()]
     return [slow, Newton()] if q > (_HOPELESS_WITH_EXP if with_exp else _HOPELESS_ROWS) else [DualCoordinate(), slow]
 
