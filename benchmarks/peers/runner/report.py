@@ -135,8 +135,8 @@ def memory_table(store):
     ]
     text = (
         f"Resident memory of one fit in a new process at its highest, on top of the process with the data, in MB: "
-        f"quantile 0.5 with l1, {growth.COLUMNS} generated columns, lam {memory.LAM:g}, to {memory.TARGET:g}. – did not "
-        f"end within {memory.SECONDS:g} s, or the system does not tell."
+        f"quantile 0.5 with l1, {growth.COLUMNS} generated columns, lam {memory.LAM:g}, to {memory.TARGET:g}. – did "
+        f"not end within {memory.SECONDS:g} s, or the system does not tell."
     )
     return ["## Memory", text, table(["rows", "data", *names], rows)]
 
