@@ -24,7 +24,10 @@ from bmrm.solvers.newton_system import MOST_COLUMNS, NewtonSystem
 
 _REFRESH = 20
 _MOST_INNER = 30
+_FEW, _SHORT = 3, 0.1  # steps that together lead less far, 1 being a full step: sigma is too large
 _TRIALS = 40
+_ROWS_PER_COLUMN = 4.0
+_SHORTEST = 1e-10  # step: below, slopes are rounding
 _LEVENBERG = 1e-6
 _TINY = float(np.finfo(np.float64).tiny)
 _FLAT = 0.3  # of the first slope on a line: there the search ends
@@ -104,7 +107,7 @@ class _Run:
         self.best, self.upper, self.lower = start.w, np.inf, -np.inf
         if start.memory is None:
             self.point = self._better_of(start.w, np.zeros(risk.dim))
-            self.inner, self.iteration, self.solved, self.error = 0, 0, False, np.inf
+            self.inner, self.iteration, self.solved, self.way, self.error = 0, 0, False, 0.0, np.inf
             center, self.sigma = self._first_center()
         else:
             self._recall(start.memory)
@@ -137,7 +140,7 @@ class _Run:
         self.point = self.risk.at(memory["w"], memory["scores"])
         self.inner, self.iteration, self.sigma = memory["inner"], memory["iteration"], memory["sigma"]
         self.upper, self.lower, self.solved = memory["upper"], memory["lower"], memory["solved"]
-        self.error = memory["error"]
+        self.way, self.error = memory["way"], memory["error"]
 
     def _look(self) -> None:
         """Take the plane of the envelope's slopes, and what separates the inner problem from J."""
@@ -167,6 +170,7 @@ class _Run:
             "upper": self.upper,
             "lower": self.lower,
             "solved": self.solved,
+            "way": self.way,
             "error": self.error,
         }
         return Step(self.best, self.upper, self.lower, self.bundle, memory)
@@ -192,16 +196,16 @@ class _Run:
         if self.iteration % _REFRESH == 0:  # scores combined many times have lost some digits
             self.point = self.risk.at(self.point.w)
         if self.solved:
-            self._recenter(self.rows.slopes, _growth(self.inner))
-        elif self.inner >= _MOST_INNER:
-            self._recenter(self.envelope.center, 0.25)
+            self._recenter(self.rows.slopes, _growth(self.inner, self._spare()))
+        elif self.inner >= _MOST_INNER or (self.inner >= _FEW and self.way < _SHORT):
+            self._recenter(self.envelope.center, 0.2)
         bends = self.rows.bends
-        self._newton_step()
-        self.inner += 1
+        t = self._newton_step()
+        self.inner, self.way = self.inner + 1, self.way + t
         self._look()
         error, before = self._error(), self.error
         # Where the same rows lie on kinks, Newton's model was exact: what is left of the error is rounding.
-        in_vain = error > 0.5 * before and np.array_equal(bends, self.rows.bends)
+        in_vain = error > 0.5 * before and (t == 1.0 or t <= _SHORTEST) and np.array_equal(bends, self.rows.bends)
         self.solved, self.error = in_vain or self._is_solved(error), error
 
     def _error(self) -> float:
@@ -221,21 +225,26 @@ class _Run:
         # Far from the solution the excess is large for another reason, therefore the gap.
         return error <= max(_ENOUGH * min(self.excess, self.upper - self.lower), 1e-16 * abs(self.upper))
 
+    def _spare(self) -> float:
+        """Return how many times fewer rows on kinks would still be several for each column."""
+        return float(np.count_nonzero(self.rows.bends)) / (_ROWS_PER_COLUMN * self.risk.dim)
+
     def _recenter(self, center: Array, factor: float) -> None:
         self.sigma *= factor
         self.envelope = Envelope(self.risk, center, 1.0 / self.sigma)
         self.rows = self.envelope.at(self.point.scores)
         weighted = self.p * self.rows.slopes
         self.a = self.risk.pull_back(weighted, float(weighted.sum()))
-        self.inner, self.error = 0, np.inf
+        self.inner, self.way, self.error = 0, 0.0, np.inf
 
-    def _newton_step(self) -> None:
+    def _newton_step(self) -> float:
         target = self._target(self.p * self.rows.bends)
         line = self.point.toward(target)
         t, self.rows = self._search(line)
         self.point = line.at(t)
         if t == 1.0:
             self.point.w = target  # with its zeros
+        return t
 
     def _target(self, c: Array) -> Array:
         """Return the minimizer of Newton's model."""
@@ -257,7 +266,7 @@ class _Run:
             slope, bend, rows = self.envelope.slope_along(self.point.scores + t * u, u, weighted)
             _, left, right = omega.evaluate(t)
             left, right = slope + lam * left, slope + lam * right
-            if max(left, -right) <= enough:
+            if max(left, -right) <= enough or t <= _SHORTEST:
                 break
             low, high = (t, high) if right < 0.0 else (low, t)
             t = _next_trial(t, right if right < 0.0 else left, bend + lam * omega.q, low, high)
@@ -274,9 +283,12 @@ def _next_trial(t: float, slope: float, bend: float, low: float, high: float) ->
     return 0.5 * (low + high) if low > 0.0 else 0.1 * high
 
 
-def _growth(newton_steps: int) -> float:
-    """Return the factor for sigma after an inner problem that took so many steps."""
-    for most, factor in ((4, 25.0), (8, 5.0), (15, 1.5)):
+def _growth(newton_steps: int, spare: float) -> float:
+    """Return the factor for sigma after an inner problem that took so many steps.
+
+    Rows on kinks grow rarer in proportion: few steps allow as much as leaves enough of them, at least 5 and at most 25.
+    """
+    for most, factor in ((4, min(max(spare, 5.0), 25.0)), (8, min(max(0.5 * spare, 2.5), 5.0)), (15, 1.4)):
         if newton_steps <= most:
             return factor
     return 0.7
