@@ -205,7 +205,7 @@ class _Run:
         self._look()
         error, before = self._error(), self.error
         # Where the same rows lie on kinks, Newton's model was exact: what is left of the error is rounding.
-        in_vain = error > 0.5 * before and (t == 1.0 or t <= _SHORTEST) and np.array_equal(bends, self.rows.bends)
+        in_vain = error > 0.5 * before and (t >= 1.0 or t <= _SHORTEST) and np.array_equal(bends, self.rows.bends)
         self.solved, self.error = in_vain or self._is_solved(error), error
 
     def _error(self) -> float:
