@@ -156,7 +156,7 @@ class _Run:
 
     def step(self) -> Step:
         """Add the plane and return what is known."""
-        self.bundle.add_plane(self.a, self.b)
+        self._keep_plane()
         if self.free.size > 1 and not self.lower > self.risk.floor and is_turn(self.iteration + 1):
             self._surround()
         self.lower = max(self.lower, self._bound())
@@ -175,6 +175,14 @@ class _Run:
         }
         return Step(self.best, self.upper, self.lower, self.bundle, memory)
 
+    def _keep_plane(self) -> None:
+        """Add the plane; where no master does, note that it is the one in use, so that old planes make room."""
+        self.bundle.add_plane(self.a, self.b)
+        if len(self.bundle) >= self.bundle.max_cuts and not self.free.size:
+            multipliers = np.zeros(len(self.bundle))
+            multipliers[-1] = 1.0
+            self.bundle.record(multipliers)
+
     def _surround(self) -> None:
         """Add planes on both sides of every free coordinate: those of the run are flat there and bound none of them."""
         ends = np.sqrt((self.upper - self.risk.floor) / np.maximum(self.whole[self.free], _TINY))
@@ -185,7 +193,8 @@ class _Run:
                 self.bundle.add_point(self.risk.touch(w))
 
     def _bound(self) -> float:
-        if self.elastic is not None and not self.free.size:  # one plane scaled says as much as a linear program here
+        """Return the bound of the newest plane, which is the best by far; of all of them where it says too little."""
+        if not self.free.size and (self.iteration > 0 or self.elastic is not None):
             rounding = 4.0 * np.finfo(np.float64).eps * float(np.abs(self.a) @ np.abs(self.best))
             return lower_bound(self.regularizer, self.problem.lam, self.bundle, self.a, self.b, np.inf) - rounding
         return bound_of(self.problem, self.master, self.bundle, self.upper, self.best)
