@@ -48,7 +48,7 @@ class Auto(Solver, name="auto"):
                                      latter at once where m q <= 100 (it takes a handful of steps) or q > 200
     other rows, l2                   `dual_coordinate`, then `semismooth_newton`; the latter at once where
                                      columns are few, and columns uneven or q > 3, for losses of residuals
-                                     q > 0.02: there epochs are many, and no row can be left out, as all lie
+                                     q > 0.2: there epochs are many, and no row can be left out, as all lie
                                      near a kink or on a slope
     other rows, l1 or elastic net    `semismooth_newton`, if columns are few
     smooth rows, l1 or elastic net   `coordinate`; with bounds on w, for l2 and no penalty as well
