@@ -24,9 +24,9 @@ from bmrm.solvers.newton_system import MOST_COLUMNS, NewtonSystem
 
 _REFRESH = 20
 _MOST_INNER = 30
-_FEW, _SHORT = 3, 0.1  # steps that together lead less far, 1 being a full step: sigma is too large
+_FEW, _SHORT = 8, 0.1  # steps that together lead less far, 1 being a full step: sigma is too large
 _TRIALS = 40
-_ROWS_PER_COLUMN = 4.0
+_ROWS_PER_COLUMN = 8.0
 _SHORTEST = 1e-10  # step: below, slopes are rounding
 _LEVENBERG = 1e-6
 _TINY = float(np.finfo(np.float64).tiny)
