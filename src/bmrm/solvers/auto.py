@@ -53,7 +53,7 @@ class Auto(Solver, name="auto"):
                                      columns for each row `row_lbfgs` takes its place but for m q <= 100
     other rows, l2                   `dual_coordinate`, then `semismooth_newton`; the latter at once where
                                      columns are few, and columns uneven or q > 3, for losses of residuals
-                                     q > 0.02: there epochs are many, and no row can be left out, as all lie
+                                     q > 0.1: there epochs are many, and no row can be left out, as all lie
                                      near a kink or on a slope
     other rows, l1 or elastic net    `semismooth_newton`, if columns are few
     smooth rows, l1 or elastic net   `coordinate`; with bounds on w, for l2 and no penalty as well
