@@ -259,7 +259,7 @@ class LinearPoint(Point):
         e = 4.0 * _EPS * far
         sides = [np.abs(risk.loss_and_slopes(self.scores + shift)[1]) for shift in (-e, e)]
         steepest = np.maximum(*sides)
-        return 4.0 * _EPS * (abs(self.value) + float(np.sqrt(steepest @ steepest)) * far)
+        return 4.0 * _EPS * (abs(self.value) + float(np.sqrt(_core.inner(steepest, steepest))) * far)
 
     def extreme(self, d: Array) -> Array:
         """Return the subgradient that is largest in direction d: two products."""
@@ -306,7 +306,7 @@ class LinearLine(Line):
         """Return the value and both one-sided slopes at t."""
         if self._line is None:
             value, slopes, _ = self.start.risk.loss_and_slopes(self.start.scores + t * self.score_direction)
-            left = right = float(slopes @ self.score_direction)
+            left = right = _core.inner(slopes, self.score_direction)
         else:
             value, left, right = self._line.evaluate(t, self.start.risk.n_threads)
         tilt = self._slope_of_tilt

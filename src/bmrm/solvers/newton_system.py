@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from bmrm import _core
 from bmrm.risks.base import Array
 from bmrm.risks.curvature import RowCurvature
 from bmrm.solvers.cholesky import factored_by_rows, factored_with_pivot
@@ -102,18 +103,18 @@ class NewtonSystem:
 def conjugate_gradients(times: Callable[[Array], Array], g: Array, accuracy: float, most: int) -> Array:
     """Return x with |A x - g| <= accuracy |g|, or what conjugate gradients have after `most` steps."""
     x, residual = np.zeros_like(g), g.copy()
-    direction, square = residual.copy(), float(g @ g)
+    direction, square = residual.copy(), _core.inner(g, g)
     enough = accuracy**2 * square
     for _ in range(most):
         if square <= enough or square == 0.0:
             break
         image = times(direction)
-        curvature = float(direction @ image)
+        curvature = _core.inner(direction, image)
         if curvature <= 0.0:
             break
         step = square / curvature
         x += step * direction
         residual -= step * image
-        before, square = square, float(residual @ residual)
+        before, square = square, _core.inner(residual, residual)
         direction = residual + (square / before) * direction
     return x
