@@ -312,6 +312,10 @@ class LinearLine(Line):
         tilt = self._slope_of_tilt
         return value + self.start.risk._tilted(self.start.w) + t * tilt, left + tilt, right + tilt
 
+    def slope_at(self, t: float) -> float:
+        """Return the slope at t, from the slopes of the point there, which keeps them."""
+        return _core.inner(self.at(t).slopes, self.score_direction) + self._slope_of_tilt
+
     def terms(self) -> list[tuple[Any, float]]:
         """Return the compiled line and the slope that comes on top of it."""
         return [] if self._line is None else [(self._line, self._slope_of_tilt)]
