@@ -17,6 +17,7 @@ from bmrm.solvers.newton_system import MOST_COLUMNS
 
 _HARD_ROWS = 3.0  # q: beyond, semismooth Newton steps beat dual coordinate descent where columns are few
 _HARD_RESIDUALS = 0.02  # the same, for losses of residuals
+_EASY_ROWS = 60.0  # m q: up to here the bundle method takes 3 to 8 steps to 1e-3 or 1e-6, beyond 7 to 40 (hinge)
 _HOPELESS_ROWS = 200.0  # c q: beyond, L-BFGS beats it where columns are many
 _EASY = 100.0  # the condition number up to which L-BFGS needs a handful of steps
 
@@ -46,10 +47,20 @@ def for_smooth_rows(problem: Problem) -> list[Solver]:
 
 def rows_are_hard(problem: Problem) -> bool:
     """Whether dual coordinate descent on rows with kinks would take many epochs."""
+    return row_step(problem) > (_HARD_RESIDUALS if _of_residuals(problem) else _HARD_ROWS)
+
+
+def rows_are_easy(problem: Problem) -> bool:
+    """Whether the penalty is so strong that a handful of planes is enough."""
+    risk = problem.risk
+    assert isinstance(risk, LinearRisk)
+    return not _of_residuals(problem) and row_step(problem) * risk.design.n_rows <= _EASY_ROWS
+
+
+def _of_residuals(problem: Problem) -> bool:
     assert isinstance(problem.risk, LinearRisk)
     knots = problem.risk.kernel.knots()
-    of_residuals = knots is not None and knots[0] == "residual"
-    return row_step(problem) > (_HARD_RESIDUALS if of_residuals else _HARD_ROWS)
+    return knots is not None and knots[0] == "residual"
 
 
 def is_easy(problem: Problem) -> bool:
