@@ -13,7 +13,7 @@ from bmrm.solvers.base import Solver
 from bmrm.solvers.dual_coordinate import DualCoordinate
 from bmrm.solvers.lbfgs import LBFGS
 from bmrm.solvers.newton import Newton
-from bmrm.solvers.newton_system import MOST_COLUMNS
+from bmrm.solvers.newton_system import MOST_COLUMNS, SAMPLE, is_sampled, matrix_cost
 
 _HARD_ROWS = 3.0  # q: beyond, semismooth Newton steps beat dual coordinate descent where columns are few
 _HARD_RESIDUALS = 0.02  # the same, for losses of residuals
@@ -25,7 +25,7 @@ _EASY = 100.0  # the condition number up to which L-BFGS needs a handful of step
 _NEWTON_STEPS, _EPOCHS = 6.0, 18.0
 _ROW, _ROW_WITH_EXP = 60.0, 160.0  # what a row costs an epoch besides its entries
 _ROW_OF_STEP = 20.0  # and a Newton step
-_SPARSE_PAIR, _DENSE_PAIR = 0.5, 0.06  # two entries of a row, in X' diag(c) X
+_SAMPLED_PRODUCTS = 30.0  # of a step by conjugate gradients, preconditioned by a sample
 _CUBE = 0.04  # of the columns, in Cholesky's method
 
 
@@ -101,6 +101,8 @@ def _dual_cost(risk: LinearRisk, q: float) -> float:
 def _newton_cost(risk: LinearRisk) -> float:
     design = risk.design
     m, entries = design.n_rows, design.matrix.n_entries
-    pair = _DENSE_PAIR if entries == m * design.n_cols else _SPARSE_PAIR
-    matrix = pair * entries**2 / m + _CUBE * design.n_cols**3
+    matrix = matrix_cost(design.n_cols, entries / m) * entries
+    if is_sampled(m, design.n_cols, entries / m):
+        matrix = matrix / SAMPLE + _SAMPLED_PRODUCTS * entries
+    matrix += _CUBE * design.n_cols**3
     return _NEWTON_STEPS * (matrix + 3.0 * entries + _ROW_OF_STEP * m)
