@@ -36,8 +36,9 @@ class Newton(Solver, name="newton"):
 
         repeat
             H = lam S + X' diag(p_i l''(f_i)) X                 rows with l'' = 0 are not read
-            d = -H^-1 gradient of J                             Cholesky, or conjugate gradients if d is large
-            w = argmin of J along w + t d                       exact, from cached scores
+            d = -H^-1 gradient of J                             Cholesky, or conjugate gradients if d is large or
+                                                                rows are many and long, then with a sample of H
+            w = w + d if J is flat there, else argmin of J along w + t d          exact, from cached scores
             lower = the best bound from the last planes
 
     A step of length 1 is not taken for granted: where the loss overflows or its curvature vanishes the exact
