@@ -40,11 +40,11 @@ def is_sampled(n_rows: int, n_columns: int, entries_per_row: float) -> bool:
 class NewtonSystem:
     """Solves (diag(r) + X' diag(c) X) d = g, by Cholesky's method or, for many columns, by conjugate gradients.
 
-    Columns are scaled so that the diagonal is 1, and a tiny ridge is added: columns may be collinear and of
-    any size. Where rows are many and long, the matrix of a sample of them is the preconditioner of conjugate gradients:
-    six digits are out of reach then, two are enough for a step. A coordinate without any curvature gets the curvature 1. Where more than 7 digits are asked for, the
-    solution is refined; where the matrix is singular to the digits it has, and the data are few, the rows of
-    diag(sqrt(c)) X take its place.
+    Columns are scaled so that the diagonal is 1, and a tiny ridge is added: columns may be collinear and of any size.
+    Where rows are many and long, the matrix of a sample of them is the preconditioner of conjugate gradients: six
+    digits are out of reach then, two are enough for a step. A coordinate without any curvature gets the curvature 1.
+    Where more than 7 digits are asked for, the solution is refined; where the matrix is singular to the digits it has,
+    and the data are few, the rows of diag(sqrt(c)) X take its place.
 
     Parameters
     ----------
