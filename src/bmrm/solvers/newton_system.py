@@ -41,8 +41,8 @@ class NewtonSystem:
     """Solves (diag(r) + X' diag(c) X) d = g, by Cholesky's method or, for many columns, by conjugate gradients.
 
     Columns are scaled so that the diagonal is 1, and a tiny ridge is added: columns may be collinear and of any size.
-    Where rows are many and long, the matrix of a sample of them is the preconditioner of conjugate gradients: six
-    digits are out of reach then, two are enough for a step. A coordinate without any curvature gets the curvature 1.
+    Where rows are many and long, the matrix of a sample of them is the preconditioner of conjugate gradients, and the
+    whole one is formed only if these take too many steps. A coordinate without any curvature gets the curvature 1.
     Where more than 7 digits are asked for, the solution is refined; where the matrix is singular to the digits it has,
     and the data are few, the rows of diag(sqrt(c)) X take its place.
 
