@@ -15,7 +15,7 @@ from bmrm.risks.base import Array
 from bmrm.risks.linear import LinearRisk
 from bmrm.risks.scaled import powers_of_two
 from bmrm.solvers.base import Solver, Start, Step, bundle_for
-from bmrm.solvers.choice import for_smooth_rows, is_easy, rows_are_hard
+from bmrm.solvers.choice import for_smooth_rows, is_easy, rows_are_easy, rows_are_hard
 from bmrm.solvers.coordinate import Coordinate
 from bmrm.solvers.dual_coordinate import DualCoordinate
 from bmrm.solvers.interior_point import InteriorPoint
@@ -54,7 +54,8 @@ class Auto(Solver, name="auto"):
     other rows, l2                   `dual_coordinate`, then `semismooth_newton`; the latter at once where
                                      columns are few, and columns uneven or q > 3, for losses of residuals
                                      q > 0.1: there epochs are many, and no row can be left out, as all lie
-                                     near a kink or on a slope
+                                     near a kink or on a slope. Losses of margins with few columns and m q <=
+                                     60: `ls_bmrm` first, it needs 3 to 8 passes, which cost less than epochs
     other rows, l1 or elastic net    `semismooth_newton`, if columns are few
     smooth rows, l1 or elastic net   `coordinate`; with bounds on w, for l2 and no penalty as well
     smooth                           `lbfgs`
@@ -150,7 +151,8 @@ class _Watch:
     def __init__(self, solver: Solver, after: Sequence[Solver], few: bool) -> None:
         self.upper, self.lower, self.mark, self.waited = np.inf, -np.inf, np.inf, 0
         # The bundle method may be slow; it is left only when it has come to a stand.
-        self.share, self.patience = (0.99, 3 * _PATIENCE) if isinstance(solver, LsBMRM) else (0.5, _PATIENCE)
+        last = isinstance(solver, LsBMRM) and not isinstance(next(iter(after), None), DualCoordinate)
+        self.share, self.patience = (0.99, 3 * _PATIENCE) if last else (0.5, _PATIENCE)
         if isinstance(solver, InteriorPoint) or (isinstance(solver, LBFGS) and not few):
             self.patience = 5 * _PATIENCE
         elif isinstance(solver, Coordinate):
@@ -189,6 +191,7 @@ def _chosen(problem: Problem, uneven: bool) -> list[Solver]:
         chosen.append(Coordinate())
     elif fits(SemismoothNewton) and (few or fits(DualCoordinate)):
         if fits(DualCoordinate) and not (few and (uneven or rows_are_hard(problem))):
+            chosen += [LsBMRM()] if few and not len(free) and rows_are_easy(problem) else []
             chosen.append(DualCoordinate())
         chosen.append(SemismoothNewton())
     elif fits(LBFGS) and not central:

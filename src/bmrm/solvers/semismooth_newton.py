@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from bmrm import _core
 from bmrm._traits import Trait
 from bmrm.bundle.master import Master, lower_bound, master_for
 from bmrm.bundle.planes import Bundle
@@ -131,7 +132,7 @@ class _Run:
         """Return half the slopes at the start, and a width with which most rows count in the first Newton step."""
         value, weighted, _ = self.risk.loss_and_slopes(self.point.scores)
         slopes = np.divide(weighted, self.p, out=np.zeros_like(weighted), where=self.p > 0.0)
-        square = float(weighted @ slopes)
+        square = _core.inner(weighted, slopes)
         if not (np.isfinite(value) and value > 0.0 and square > 0.0):
             return 0.5 * slopes, 1.0
         return 0.5 * slopes, square / (3.0 * value)
@@ -146,7 +147,7 @@ class _Run:
         """Take the plane of the envelope's slopes, and what separates the inner problem from J."""
         a, b, loss = plane(self.risk, self.rows)
         self.a, self.b = a, b
-        self.excess = max(0.0, self.point.value - loss - float(self.p @ (self.rows.slopes * self._moved())))
+        self.excess = max(0.0, self.point.value - loss - _core.inner(self.p, self.rows.slopes * self._moved()))
         objective = self._objective(self.point)
         if objective < self.upper:
             self.best, self.upper = self.point.w, objective
@@ -195,7 +196,7 @@ class _Run:
     def _bound(self) -> float:
         """Return the bound of the newest plane, which is the best by far; of all of them where it says too little."""
         if not self.free.size and (self.iteration > 0 or self.elastic is not None):
-            rounding = 4.0 * np.finfo(np.float64).eps * float(np.abs(self.a) @ np.abs(self.best))
+            rounding = 4.0 * np.finfo(np.float64).eps * _core.inner_of_sizes(self.a, self.best)
             return lower_bound(self.regularizer, self.problem.lam, self.bundle, self.a, self.b, np.inf) - rounding
         return bound_of(self.problem, self.master, self.bundle, self.upper, self.best)
 
@@ -269,7 +270,7 @@ class _Run:
         """Return a step at which the inner objective's slope has nearly vanished: Newton steps within a bracket."""
         d, u, lam = line.direction, line.score_direction, self.problem.lam
         weighted, omega = self.p * u, self.regularizer.along(self.point.w, d)
-        enough = _FLAT * abs(float(self.a @ d) + lam * omega.evaluate(0.0)[2])
+        enough = _FLAT * abs(_core.inner(self.a, d) + lam * omega.evaluate(0.0)[2])
         t, low, high = 1.0, 0.0, np.inf
         for _ in range(_TRIALS):
             slope, bend, rows = self.envelope.slope_along(self.point.scores + t * u, u, weighted)
