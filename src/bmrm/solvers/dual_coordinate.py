@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bmrm import _core
 from bmrm._traits import Trait
 from bmrm.bundle.master import master_for
 from bmrm.bundle.planes import Bundle
@@ -173,7 +174,7 @@ def _begin(problem: Problem, rows: DualRows, start: Start) -> _State:
 
 
 def _dual_value(rows: DualRows, point: DualPoint) -> float:
-    return float(rows.risk.full_weight @ point.b) - 0.5 * rows.lam * rows.norm(point.w) ** 2
+    return _core.inner(rows.risk.full_weight, point.b) - 0.5 * rows.lam * rows.norm(point.w) ** 2
 
 
 def _verify(problem: Problem, rows: DualRows, bound: _Bound, state: _State, estimate: float) -> None:
