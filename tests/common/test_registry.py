@@ -10,13 +10,13 @@ import pkgutil
 
 import numpy as np
 import pytest
-from catalogue import scalar_losses
-from reference import models, naive
+from catalogue import all_losses
+from reference import models, naive, sets
 
 import bmrm
 from bmrm import _core
 from bmrm._registry import UnknownName
-from bmrm.losses import LOSSES, Loss
+from bmrm.losses import LOSSES, Loss, VectorLoss
 from bmrm.regularizers import REGULARIZERS, Regularizer
 from bmrm.solvers import SOLVERS, Solver
 
@@ -46,6 +46,16 @@ CATALOGUE = {
         "multilabel_hinge",
         "hierarchical_hinge",
         "hierarchical_softmax",
+        "roc_area",
+        "fbeta",
+        "precision_at_k",
+        "recall_at_k",
+        "break_even",
+        "ordinal",
+        "pairwise_rank",
+        "ndcg",
+        "mrr",
+        "expected_rank_utility",
     ],
     "regularizers": ["l2", "l1", "elastic_net", "zero"],
     "solvers": [
@@ -139,8 +149,8 @@ def test_losses_have_examples_and_counterparts(cls):
     assert cls.examples()
     assert all(type(loss) is cls for loss in cls.examples())
     assert len(set(cls.examples())) == len(cls.examples())
-    assert cls.name in naive.NAIVE
-    assert cls.name in models.LOSSES
+    assert cls.name in sets.TERMS or (cls.name in naive.NAIVE and cls.name in models.LOSSES)
+    assert (cls.name in sets.TERMS) == (cls.couples != "row")
 
 
 @pytest.mark.parametrize("cls", list(REGULARIZERS.values()), ids=lambda cls: cls.name)
@@ -151,8 +161,9 @@ def test_regularizers_have_examples_and_counterparts(cls):
 
 def test_every_compiled_loss_has_a_class():
     assert set(_core.loss_names()) <= set(LOSSES)
-    for loss in scalar_losses():
-        assert loss.kernel() is not None
+    for loss in all_losses():
+        single = loss.couples == "row" and not isinstance(loss, VectorLoss)
+        assert (loss.kernel() is not None) == single
 
 
 @pytest.mark.parametrize(
@@ -187,6 +198,11 @@ def test_wrong_parameters_are_named():
         ("squared_epsilon_insensitive", "eps", [-0.1, np.inf]),
         ("novelty", "rho", [np.nan, np.inf]),
         ("nu_novelty", "nu", [0.0, 1.0, np.nan]),
+        ("fbeta", "beta", [0.0, -1.0, np.inf, np.nan]),
+        ("precision_at_k", "k", [0, -1, 0.0, 1.0, 1.5, np.nan, True, "2"]),
+        ("recall_at_k", "k", [0, -0.5, 2.0]),
+        ("ndcg", "k", [0, -1, 0.5, True]),
+        ("expected_rank_utility", "half_life", [1.0, 0.5, np.inf, np.nan]),
     ],
 )
 def test_parameters_out_of_range(name, parameter, bad):

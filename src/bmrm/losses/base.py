@@ -14,7 +14,9 @@ from bmrm._traits import Trait
 
 Array: TypeAlias = npt.NDArray[np.float64]
 Targets: TypeAlias = Any
-Task: TypeAlias = Literal["classification", "regression", "novelty", "multilabel", "hierarchy", "multivariate"]
+Task: TypeAlias = Literal[
+    "classification", "regression", "novelty", "multilabel", "hierarchy", "multivariate", "ordinal", "ranking"
+]
 
 LOSSES: Registry[Loss] = Registry("loss")
 
@@ -29,7 +31,11 @@ class Loss(ABC):
     Attributes
     ----------
     couples : {"row", "group", "all"}
-        What one term of the sum looks at.
+        What one term of the sum looks at. Terms of groups and of all rows are means: their weights may be scaled.
+    weighted_by : {"row", "group", "none"}
+        What a sample weight may belong to; `check_weight` refuses others.
+    threaded : bool
+        Whether `evaluate` takes ``n_threads`` as well.
     traits : frozenset of Trait
         SMOOTH_RISK, CURVATURE, PIECEWISE where they hold.
     floor : float
@@ -37,8 +43,10 @@ class Loss(ABC):
     needs_targets : bool
         False for losses that look at scores only.
     task : str
-        What kind of target it is for: "classification", "regression", "novelty", "multilabel", "hierarchy" or
-        "multivariate" (several numbers for each row).
+        What kind of target it is for: "classification", "regression", "novelty", "multilabel", "hierarchy",
+        "multivariate" (several numbers for each row), "ordinal" or "ranking".
+    takes_offset : bool
+        Whether a constant added to all scores is worth learning: not where only differences of scores count.
     learns_offset : bool
         Whether the loss brings an unpenalized offset of its own: `LinearRisk` then adds a constant column.
     tilt : float
@@ -56,8 +64,11 @@ class Loss(ABC):
 
     name: ClassVar[str] = ""
     couples: ClassVar[Literal["row", "group", "all"]] = "row"
+    weighted_by: ClassVar[Literal["row", "group", "none"]] = "row"
+    threaded: ClassVar[bool] = False
     needs_targets: ClassVar[bool] = True
     task: ClassVar[Task] = "regression"
+    takes_offset: ClassVar[bool] = True
     learns_offset: ClassVar[bool] = False
     traits: frozenset[Trait] = frozenset()
     floor: float = 0.0
@@ -78,6 +89,14 @@ class Loss(ABC):
         if groups is not None:
             raise ValueError(f"loss '{self.name or type(self).__name__}' looks at single rows and takes no groups")
         return finite_targets(y)
+
+    def check_weight(self, targets: Targets, weight: Array) -> None:
+        """Raise ValueError where weights of rows mean nothing to the loss."""
+        return None
+
+    def shift_slope(self, targets: Targets) -> float | None:
+        """Return the sum of the slopes where it is the same at all scores, so that rounding has no part in it."""
+        return None
 
     def decide(self, scores: Array) -> Array:
         """Turn scores into predictions in the encoding of the targets."""

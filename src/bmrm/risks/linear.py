@@ -82,6 +82,14 @@ class LinearRisk(Risk):
                 raise ValueError(f"loss '{loss.name}' has several scores for each row and takes no offset")
         self.scale = 1.0 / m
         self.weight = None if sample_weight is None else _normalized(sample_weight, m)
+        if self.weight is not None:
+            loss.check_weight(self.targets, self.weight)
+        self._total = loss.shift_slope(self.targets)
+        if self.design.intercept and self._total:
+            raise ValueError(
+                f"loss '{loss.name}' changes by {self._total:g} for each 1 added to all scores, without end: "
+                f"it takes no intercept"
+            )
         self.offset = None if offset is None else _row_vector(offset, m, "offset")
         self.dim = self.design.dim
         self.floor = loss.floor
@@ -157,15 +165,17 @@ class LinearRisk(Risk):
             value = self.vectors.evaluate(f, self.weight, self.scale, out, self.n_threads)
             return value, slopes, 0.0
         if self.kernel is None:
+            options = {"n_threads": self.n_threads} if self.loss.threaded else {}
             f = self.by_rows(scores)
-            value, slopes = self.loss.evaluate(f, self.targets, self.full_weight)
+            value, slopes = self.loss.evaluate(f, self.targets, self.full_weight, **options)
             slopes = np.ascontiguousarray(slopes, dtype=np.float64)
             if np.ndim(value) != 0 or slopes.shape != f.shape:
                 raise ValueError(
                     f"{type(self.loss).__name__}.evaluate must return a number and one slope for each of the "
                     f"{scores.size} scores, got shapes {np.shape(value)} and {slopes.shape}"
                 )
-            return float(value), slopes.reshape(-1), float(np.sum(slopes))
+            total = float(np.sum(slopes)) if self._total is None else self._total
+            return float(value), slopes.reshape(-1), total
         slopes = np.empty(scores.size)
         value, total = self.kernel.evaluate(scores, self.targets, self.weight, self.scale, slopes, self.n_threads)
         return value, slopes, total
@@ -341,7 +351,7 @@ class LinearLine(Line):
     def evaluate(self, t: float) -> tuple[float, float, float]:
         """Return the value and both one-sided slopes at t."""
         if self._line is None:
-            value, slopes, _ = self.start.risk.loss_and_slopes(self.start.scores + t * self.score_direction)
+            value, slopes, _ = (self.start if t == 0.0 else self.at(t))._loss  # kept: the search ends at one of them
             left = right = float(slopes @ self.score_direction)
         else:
             value, left, right = self._line.evaluate(t, self.start.risk.n_threads)
