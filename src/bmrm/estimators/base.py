@@ -130,10 +130,15 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
             )
         loss = losses.get(self.loss, **(self.loss_params or {}))
         if loss.task not in self._tasks:
-            fitting = sorted(name for name, cls in LOSSES.items() if getattr(cls, "task", None) in self._tasks)
+            fitting = sorted(name for name, cls in LOSSES.items() if cls.task in self._tasks and not (cls.couples == "all" and cls.task == "classification"))
             raise ValueError(
                 f"loss '{loss.name or type(loss).__name__}' is for {loss.task}; "
                 f"{type(self).__name__} takes losses for {' or '.join(self._tasks)}: {', '.join(fitting)}"
+            )
+        if loss.couples == "all" and loss.task == "classification":
+            raise ValueError(
+                f"loss '{loss.name or type(loss).__name__}' looks at all rows together, which "
+                f"{type(self).__name__} does not: use ScoreClassifier"
             )
         return loss
 

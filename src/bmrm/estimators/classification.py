@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _check_partial_fit_first_call
 
-from bmrm import losses
 from bmrm.estimators.base import LAM, Sample, checked_weight
 from bmrm.estimators.callbacks import with_callbacks
 from bmrm.estimators.labels import classes_of, codes_of, cost_matrix, two_classes, with_class_weight
 from bmrm.estimators.partial import PartialModel
 from bmrm.losses import Logistic, Loss, MulticlassHinge, ScaledMulticlassHinge, Softmax
+from bmrm.losses.multiclass import of_all_classes
 from bmrm.losses.vector import ClassLoss
+from bmrm.outcomes import probabilities_of
 from bmrm.regularizers import Regularizer
 from bmrm.risks.base import Array
 from bmrm.solvers import Solver
-
-_JOINT = {"hinge": "multiclass_hinge", "logistic": "softmax"}
-
 
 def _gives_probabilities(estimator: LinearClassifier) -> bool:
     loss = getattr(estimator, "loss_", estimator.loss)
@@ -225,17 +222,7 @@ class LinearClassifier(ClassifierMixin, PartialModel):  # type: ignore[misc]
 
     def _of_all_classes(self, loss: Loss, classes: npt.NDArray[Any]) -> Loss:
         """Return the loss to minimize: the one of all scores where it is asked for, with the costs."""
-        if self.multiclass not in ("auto", "joint", "one_vs_rest"):
-            raise ValueError(f"multiclass must be 'auto', 'joint' or 'one_vs_rest', got {self.multiclass!r}")
-        if self.multiclass == "joint" and len(classes) > 2 and not isinstance(loss, ClassLoss):
-            if loss.name not in _JOINT:
-                raise ValueError(
-                    f"multiclass='joint' knows no loss of all scores in the place of "
-                    f"'{loss.name or type(loss).__name__}'; it does for {' and '.join(_JOINT)}"
-                )
-            loss = losses.get(_JOINT[loss.name])
-        if self.multiclass == "one_vs_rest" and isinstance(loss, ClassLoss):
-            raise ValueError(f"loss '{loss.name}' is of all scores together: it cannot be fitted one against the rest")
+        loss = of_all_classes(loss, self.multiclass, len(classes))
         if self.costs is None:
             return loss
         if not isinstance(loss, (MulticlassHinge, ScaledMulticlassHinge)):
@@ -328,14 +315,7 @@ class LinearClassifier(ClassifierMixin, PartialModel):  # type: ignore[misc]
         offset : array-like of shape (m,), optional
             A known shift of each score.
         """
-        scores = self._scores(X, offset)
-        if scores.shape[1] == 1:
-            return np.column_stack([expit(-scores[:, 0]), expit(scores[:, 0])])
-        if isinstance(self.loss_, Softmax):
-            return self.loss_.probabilities(scores)
-        top = np.minimum(scores.max(axis=1, keepdims=True), 0.0)  # keeps the largest from vanishing
-        odds = np.exp(np.minimum(scores, 0.0) - top) / (1.0 + np.exp(-np.abs(scores)))
-        return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+        return cast(Array, probabilities_of(self.loss_, self._scores(X, offset)))
 
     def _coefficients(self, points: Array) -> dict[str, Any]:
         d = self.n_features_in_

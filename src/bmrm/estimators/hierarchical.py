@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, cast
 
@@ -18,6 +17,7 @@ from bmrm.estimators.joint import JointModel
 from bmrm.estimators.labels import cost_matrix
 from bmrm.losses import HierarchicalHinge, HierarchicalSoftmax, Tree
 from bmrm.losses.hierarchy import HierarchicalLoss
+from bmrm.losses.tree import nodes_of, tree_of
 from bmrm.regularizers import Regularizer
 from bmrm.risks.base import Array
 from bmrm.solvers import Solver
@@ -185,25 +185,3 @@ class HierarchicalClassifier(ClassifierMixin, JointModel):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of each class; for the loss hierarchical_softmax only."""
         return cast(HierarchicalSoftmax, self.loss_).probabilities(self._scores(X, None))
-
-
-def tree_of(given: Any, labels: npt.NDArray[Any]) -> Tree:
-    """Return the tree that is meant: given as one, by parents, by nested names, or by labels that are paths."""
-    if given is None:
-        return Tree.from_paths(np.unique(labels))
-    if isinstance(given, Tree):
-        return given
-    if isinstance(given, Mapping) and any(isinstance(below, Mapping) for below in given.values()):
-        return Tree.from_nested(given)
-    return Tree.from_parents(given)
-
-
-def nodes_of(tree: Tree, labels: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Return the number of each label's node."""
-    place = {name: node for node, name in enumerate(tree.names)}
-    found, codes = np.unique(labels, return_inverse=True)
-    unknown = [label for label in found.tolist() if str(label) not in place]
-    if unknown:
-        row = int(np.argmax(labels == unknown[0]))
-        raise ValueError(f"row {row} has the label {unknown[0]!r}, which is not in the hierarchy")
-    return np.array([place[str(label)] for label in found.tolist()], dtype=np.int64)[codes]
