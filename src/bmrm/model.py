@@ -114,7 +114,7 @@ class Model:
 
     @property
     def task(self) -> str:
-        """'classification', 'regression' or 'novelty'."""
+        """The loss's task: 'classification', 'regression', 'novelty', 'ordinal' or 'ranking'."""
         return str(self.loss.task)
 
     @property

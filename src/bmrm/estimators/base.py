@@ -123,10 +123,15 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
             )
         loss = losses.get(self.loss, **(self.loss_params or {}))
         if loss.task != self._task:
-            fitting = sorted(name for name, cls in LOSSES.items() if getattr(cls, "task", None) == self._task)
+            fitting = sorted(name for name, cls in LOSSES.items() if cls.task == self._task and cls.couples == "row")
             raise ValueError(
                 f"loss '{loss.name or type(loss).__name__}' is for {loss.task}; "
                 f"{type(self).__name__} takes losses for {self._task}: {', '.join(fitting)}"
+            )
+        if loss.couples != "row":
+            raise ValueError(
+                f"loss '{loss.name or type(loss).__name__}' looks at all rows together, which "
+                f"{type(self).__name__} does not: use ScoreClassifier"
             )
         return loss
 
