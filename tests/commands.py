@@ -14,7 +14,7 @@ ROWS, COLUMNS = 120, 6
 
 
 def write_files():
-    """Write files with two labels, three labels, numbers and counts to the current directory."""
+    """Write files with two labels, three labels, numbers, counts and graded queries to the current directory."""
     rng = np.random.default_rng(0)
     X, w = rng.normal(size=(ROWS, COLUMNS)), rng.normal(size=COLUMNS)
     scores = X @ w + rng.normal(size=ROWS)
@@ -22,6 +22,8 @@ def write_files():
     bmrm.write("real.svm", X, scores)
     bmrm.write("count.svm", X, rng.poisson(np.exp(scores / 5)).astype(float))
     bmrm.write("words.npz", X, np.array(["red", "green", "blue"])[np.argmax(X[:, :3], axis=1)])
+    queries, grades = np.arange(ROWS) // 10, np.digitize(scores, [-1.0, 0.0, 1.0])
+    bmrm.write("query.svm", X, grades.astype(float), groups=queries)
     bmrm.write("three.svm", X, np.argmax(X[:, :3], axis=1).astype(float))
 
 

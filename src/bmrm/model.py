@@ -144,14 +144,10 @@ class Model:
         DataError
             If X does not have `n_features` columns.
         """
-        design, k = Design(X, intercept=True), len(self.coef)
-        if design.n_cols != self.n_features:
-            raise DataError(f"X has {design.n_cols} features, but the model was trained with {self.n_features}")
-        rows = np.column_stack([self.coef, self.intercept])
-        scores = (design.dot(rows[0]) if k == 1 else design.widened(k).dot(rows.T.reshape(-1))).reshape(-1, k)
+        scores = linear_scores(X, self.coef, self.intercept)
         if offset is not None:
             scores += np.asarray(offset, dtype=np.float64).reshape(-1, 1)
-        return scores[:, 0] if k == 1 and self.task != "multivariate" else scores
+        return scores[:, 0] if len(self.coef) == 1 and self.task != "multivariate" else scores
 
     def predict(self, X: Any, offset: npt.ArrayLike | None = None) -> npt.NDArray[Any]:
         """Return labels, or what the loss makes of the scores where there are no classes.
@@ -217,6 +213,15 @@ class Model:
 
     def __str__(self) -> str:
         return f"{self.loss.name or type(self.loss).__name__} + {self.lam:g} {self.regularizer}: {self.certificate}"
+
+
+def linear_scores(X: Any, coef: Array, intercept: Array) -> Array:
+    """Return X coef' + intercept, of shape (m, k); another number of columns than coef has raises DataError."""
+    design, k = Design(X, intercept=True), len(coef)
+    if design.n_cols != coef.shape[1]:
+        raise DataError(f"X has {design.n_cols} features, but the model was trained with {coef.shape[1]}")
+    rows = np.column_stack([coef, intercept])
+    return (design.dot(rows[0]) if k == 1 else design.widened(k).dot(rows.T.reshape(-1))).reshape(-1, k)
 
 
 def load(path: str | os.PathLike[str]) -> Model:

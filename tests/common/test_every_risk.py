@@ -111,6 +111,10 @@ def test_intercept_is_a_column_of_ones(loss, layout, rng):
     if loss.learns_offset:
         return
     X, y, groups = sample_for(loss)
+    if loss.shift_slope(risk_for(loss).targets):
+        with pytest.raises(ValueError, match="takes no intercept"):
+            LinearRisk(LAYOUTS[layout](X), y, loss, groups=groups, intercept=True)
+        return
     one = LinearRisk(LAYOUTS[layout](X), y, loss, groups=groups, intercept=True)
     other = LinearRisk(np.column_stack([X, np.ones(X.shape[0])]), y, loss, groups=groups)
     assert set(one.unpenalized) <= set(range(X.shape[1] * one.n_outputs, one.dim))

@@ -26,7 +26,8 @@ ESTIMATORS = {
     "regression": LinearRegressor,
     "novelty": NoveltyDetector,
 }
-LOSSES = [loss for cls in bmrm.losses.LOSSES.values() for loss in cls.examples() if loss.task in ESTIMATORS]
+EVERY_LOSS = [loss for cls in bmrm.losses.LOSSES.values() for loss in cls.examples()]
+LOSSES = [loss for loss in EVERY_LOSS if loss.task in ESTIMATORS and loss.couples == "row"]
 
 
 def rows(m: int = 40, d: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -49,6 +50,16 @@ def values(model: Any, X: np.ndarray) -> np.ndarray:
 
 def estimator_for(loss: bmrm.losses.Loss, **parameters: Any) -> Any:
     return ESTIMATORS[loss.task](loss=loss, **parameters)
+
+
+@pytest.mark.parametrize("loss", [loss for loss in EVERY_LOSS if loss.couples != "row"], ids=str)
+@pytest.mark.parametrize("estimator", [LinearClassifier, LinearRegressor])
+def test_losses_of_several_rows_are_refused(estimator: Any, loss: bmrm.losses.Loss) -> None:
+    X, scores = rows()
+    fits = estimator is LinearClassifier and loss.task == "classification"
+    message = "ScoreClassifier" if fits else f"is for {loss.task}; {estimator.__name__} takes losses for"
+    with pytest.raises(ValueError, match=message):
+        estimator(loss=loss).fit(X, scores > 0)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)

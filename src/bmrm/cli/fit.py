@@ -63,9 +63,10 @@ def fit(data: Dataset, options: TrainOptions, parts: Parts) -> Fit:
     loss = parts.loss
     classes, targets = _targets(data, loss)
     lam = _lam(data, options)
-    intercept = loss.task != "novelty" if options.intercept is None else options.intercept
+    worth_it = loss.task != "novelty" and loss.takes_offset
+    intercept = worth_it if options.intercept is None else options.intercept
     design = Design(data.X, intercept or loss.learns_offset, options.threads)
-    groups = None if loss.couples == "row" else data.groups
+    groups = data.groups if loss.couples == "group" else None
     results: list[Result] = []
     deadline = None if options.max_seconds is None else time.monotonic() + options.max_seconds
     for number, target in enumerate(targets, 1):

@@ -27,6 +27,8 @@ def measure(model: Model, data: Dataset, scores: Array) -> dict[str, Any]:
         raise DataError("the file has no labels to compare the predictions with")
     if y.dtype.kind == "S":
         y = y.astype(str)
+    if model.task in ("ordinal", "ranking"):
+        return {"mean_loss": _mean_loss(model, y, scores, data.weight, data.groups)}
     if model.classes is None:
         return _regression(model, y, scores, data.weight)
     unknown = np.setdiff1d(y, model.classes)
@@ -38,9 +40,18 @@ def measure(model: Model, data: Dataset, scores: Array) -> dict[str, Any]:
     return _multiclass(model, y, scores, data.weight)
 
 
-def _mean_loss(model: Model, targets: Array, scores: Array, weight: Array | None) -> float:
+def _mean_loss(
+    model: Model, targets: Array, scores: Array, weight: Array | None, groups: Array | None = None
+) -> float | None:
+    """Return the loss; None for a loss of several rows that the file's labels, queries or weights do not suit."""
     p = np.full(len(scores), 1.0 / len(scores)) if weight is None else weight / np.sum(weight)
-    return float(model.loss.evaluate(np.ascontiguousarray(scores), model.loss.encode(targets), p)[0])
+    loss, f = model.loss, np.ascontiguousarray(scores)
+    try:
+        return float(loss.evaluate(f, loss.encode(targets, groups if loss.couples == "group" else None), p)[0])
+    except ValueError:
+        if loss.couples == "row":
+            raise
+        return None
 
 
 def _binary(model: Model, y: Array, scores: Array, weight: Array | None) -> dict[str, Any]:

@@ -130,12 +130,12 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
             )
         loss = losses.get(self.loss, **(self.loss_params or {}))
         if loss.task not in self._tasks:
-            fitting = sorted(name for name, cls in LOSSES.items() if cls.task in self._tasks and not (cls.couples == "all" and cls.task == "classification"))
+            fitting = sorted(name for name, cls in LOSSES.items() if cls.task in self._tasks and not _of_a_score(cls))
             raise ValueError(
                 f"loss '{loss.name or type(loss).__name__}' is for {loss.task}; "
                 f"{type(self).__name__} takes losses for {' or '.join(self._tasks)}: {', '.join(fitting)}"
             )
-        if loss.couples == "all" and loss.task == "classification":
+        if _of_a_score(type(loss)):
             raise ValueError(
                 f"loss '{loss.name or type(loss).__name__}' looks at all rows together, which "
                 f"{type(self).__name__} does not: use ScoreClassifier"
@@ -307,6 +307,11 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         scores = design.widened(len(coef)).dot(np.ascontiguousarray(coef.T).reshape(-1)).reshape(-1, len(coef))
         scores += constants
         return scores if offset is None else scores + row_vector(offset, design.n_rows, "offset")[:, None]
+
+
+def _of_a_score(cls: type[Loss]) -> bool:
+    """Whether the loss stands for a score of two classes, which `ScoreClassifier` is for."""
+    return cls.couples == "all" and cls.task == "classification"
 
 
 def row_vector(values: npt.ArrayLike, m: int, what: str) -> Array:
