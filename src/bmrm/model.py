@@ -22,6 +22,7 @@ from bmrm.data import Design
 from bmrm.losses import LOSSES, Loss, VectorLoss
 from bmrm.losses import get as get_loss
 from bmrm.losses.hierarchy import HierarchicalLoss
+from bmrm.losses.scores import WholeSetLoss
 from bmrm.model_file import typed
 from bmrm.outcomes import probabilities_of
 
@@ -179,7 +180,7 @@ class Model:
             return np.asarray(self.classes[np.argmax(self.class_scores(scores), axis=1)])
         if self.joint:
             return np.asarray(self.classes[(scores >= 0.0).astype(np.intp)])
-        if self.loss.couples == "all":  # the intercept is a threshold, to be exceeded
+        if isinstance(self.loss, WholeSetLoss):  # the intercept is a threshold, to be exceeded
             return np.asarray(self.classes[(scores > 0.0).astype(np.intp)])
         return np.asarray(self.classes[(self.loss.decide(scores) > 0.0).astype(np.intp)])
 
@@ -276,7 +277,7 @@ def _check_parts(model: Model) -> None:
     n = 1 if model.joint else k
     if len(model.certificates) != n or len(model.statuses) != n:
         raise ValueError(f"{k} rows of coef by loss '{loss.name}' need {n} certificates and statuses")
-    if loss.couples != "row" and k != 1:
+    if (isinstance(loss, WholeSetLoss) or loss.couples == "group") and k != 1:
         raise ValueError(f"loss '{loss.name}' has one score for each row, but coef has {k} rows")
     labeled = model.task in ("classification", "multilabel", "hierarchy", "ordinal")
     if (model.classes is not None) != labeled:

@@ -12,6 +12,7 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
+
 from reference import sets
 
 ERROR = 1e-7
@@ -141,11 +142,11 @@ def optimum(
     m, d = X.shape
     k = loss.n_scores(y) if loss.name in VECTOR_LOSSES else 0
     w = cp.Variable(d * k if k else d)
+    scores = X @ cp.reshape(w, (d, k), order="C") if k else X @ w
     omega, bounds = penalty(regularizer, lam, w)
     shares = np.full(m, 1.0 / m) if weight is None else weight / np.sum(weight)
     if loss.name in sets.TERMS:
-        return solved(omega + of_terms(sets.TERMS[loss.name](loss, y, groups, shares), X @ w), bounds)
-    scores = X @ cp.reshape(w, (d, k), order="C") if k else X @ w
+        return solved(omega + of_terms(sets.TERMS[loss.name](loss, y, groups, shares), scores), bounds)
     rows = LOSSES[loss.name](loss, scores, y)
     rows, constraints = rows if isinstance(rows, tuple) else (rows, [])
     tilt = loss.tilt * w[d - 1] if loss.tilt else 0.0

@@ -99,7 +99,29 @@ def rank_utility(loss, grades):
     return sum(g / 2.0 ** ((rank - 1) / (loss.half_life - 1)) for rank, g in enumerate(grades, 1))
 
 
+def over_shares(signs):
+    """max over theta and signs s of sum_i theta_i s_i (f_i - y_i), theta a vertex of 0 <= theta <= p, sum = nu."""
+
+    def terms(loss, y, groups, p):
+        y, p = np.asarray(y, float), np.asarray(p) / np.sum(p)
+        planes = set()
+        for order in permutations(range(len(y))):
+            theta, left = np.zeros(len(y)), loss.nu
+            for i in order:
+                theta[i] = min(p[i], left)
+                left -= theta[i]
+            for s in signs(y):
+                a = theta * s
+                planes.add((*a.round(15), float(-a @ y if loss.name == "nu_epsilon_insensitive" else 0.0)))
+        table = np.array(sorted(planes))
+        return [(1.0, table[:, :-1], table[:, -1])]
+
+    return terms
+
+
 TERMS: dict[str, Callable] = {
+    "nu_hinge": over_shares(lambda y: [-np.where(y > 0, 1.0, -1.0)]),
+    "nu_epsilon_insensitive": over_shares(lambda y: map(np.array, product([-1.0, 1.0], repeat=len(y)))),
     "roc_area": over_all_pairs,
     "ordinal": over_all_pairs,
     "pairwise_rank": over_query_pairs,
@@ -116,7 +138,9 @@ TERMS: dict[str, Callable] = {
 
 
 def rows_for(loss, otherwise):
-    """A number of rows for which brute force is quick: 2^8 labelings, or queries of four documents."""
+    """A number of rows for which brute force is quick: 2^8 labelings, queries of four rows, orders of five rows."""
+    if loss.name.startswith("nu_") and loss.couples == "all":
+        return 5
     return {"none": 8, "group": 12}.get(loss.weighted_by, otherwise)
 
 

@@ -16,6 +16,7 @@ from bmrm.data.dataset import Dataset
 from bmrm.data.matrix import Design
 from bmrm.driver import Result, solve
 from bmrm.losses import Loss
+from bmrm.losses.scores import WholeSetLoss
 from bmrm.losses.vector import ClassLoss, VectorLoss
 from bmrm.model import Model, linear_scores
 from bmrm.monitor import progress_monitor
@@ -95,8 +96,7 @@ def _thresholds(
 ) -> tuple[Array, Array | None]:
     """Return the constants and the thresholds, chosen on the rows of the file where the loss leaves them open."""
     loss, (target, *_) = targets.loss, targets.problems
-    open_ones = loss.task in ("multilabel", "ordinal") or (loss.task, loss.couples) == ("classification", "all")
-    if not open_ones:
+    if not (loss.task == "multilabel" or isinstance(loss, WholeSetLoss)):
         return intercept, None
     scores = linear_scores(data.X, coef, intercept)
     if loss.task == "multilabel":

@@ -17,6 +17,7 @@ from bmrm.data.dataset import Dataset, Labels
 from bmrm.losses import HierarchicalHinge, Loss, MulticlassHinge, MultilabelHinge, ScaledMulticlassHinge, Tree
 from bmrm.losses.hierarchy import HierarchicalLoss
 from bmrm.losses.multiclass import of_all_classes
+from bmrm.losses.scores import WholeSetLoss
 from bmrm.losses.tree import nodes_of
 from bmrm.losses.vector import ClassLoss
 
@@ -111,7 +112,7 @@ def encoded(y: Array, classes: Array) -> list[npt.NDArray[np.float64]]:
 def _classes(y: Array, loss: Loss, extras: Extras) -> Targets:
     classes = class_labels(y)
     loss = of_all_classes(loss, extras.multiclass, len(classes))
-    if loss.couples == "all" and len(classes) > 2:
+    if isinstance(loss, WholeSetLoss) and len(classes) > 2:
         few = ", ".join(str(plain_label(label)) for label in classes[:5])
         raise DataError(f"loss '{loss.name}' is for two classes, but the labels are {len(classes)} ({few}, ...)")
     loss = _with_costs(loss, extras.costs, classes)

@@ -25,6 +25,7 @@ from bmrm.driver import Monitor, Record, Result, solve
 from bmrm.estimators.callbacks import CallbackSupportMixin, FitTask, Iterations, Watched
 from bmrm.estimators.offset import centered
 from bmrm.losses import LOSSES, Loss
+from bmrm.losses.scores import WholeSetLoss
 from bmrm.problem import Problem
 from bmrm.regularizers import Regularizer
 from bmrm.risks import LinearRisk
@@ -311,7 +312,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
 
 def _of_a_score(cls: type[Loss]) -> bool:
     """Whether the loss stands for a score of two classes, which `ScoreClassifier` is for."""
-    return cls.couples == "all" and cls.task == "classification"
+    return issubclass(cls, WholeSetLoss) and cls.task == "classification"
 
 
 def row_vector(values: npt.ArrayLike, m: int, what: str) -> Array:

@@ -24,6 +24,7 @@ from bmrm.losses.hierarchy import HierarchicalHinge, HierarchicalSoftmax
 from bmrm.losses.multiclass import MulticlassHinge, ScaledMulticlassHinge, Softmax
 from bmrm.losses.multilabel import MultilabelHinge
 from bmrm.losses.multivariate import MultivariateRegression
+from bmrm.losses.nu import NuEpsilonInsensitive, NuHinge
 from bmrm.losses.piecewise import PiecewiseQuadratic
 from bmrm.losses.ranking import ExpectedRankUtility, Mrr, Ndcg, PairwiseRank
 from bmrm.losses.regression import (
@@ -62,6 +63,8 @@ __all__ = [
     "MultivariateRegression",
     "Ndcg",
     "Novelty",
+    "NuEpsilonInsensitive",
+    "NuHinge",
     "NuNovelty",
     "Ordinal",
     "PairwiseRank",

@@ -15,7 +15,7 @@ from bmrm._traits import Trait
 Array: TypeAlias = npt.NDArray[np.float64]
 Targets: TypeAlias = Any
 Task: TypeAlias = Literal[
-    "classification", "regression", "novelty", "multilabel", "hierarchy", "multivariate", "ordinal", "ranking"
+    "classification", "regression", "novelty", "ordinal", "ranking", "multilabel", "hierarchy", "multivariate"
 ]
 
 LOSSES: Registry[Loss] = Registry("loss")
@@ -43,8 +43,8 @@ class Loss(ABC):
     needs_targets : bool
         False for losses that look at scores only.
     task : str
-        What kind of target it is for: "classification", "regression", "novelty", "multilabel", "hierarchy",
-        "multivariate" (several numbers for each row), "ordinal" or "ranking".
+        What kind of target it is for: "classification", "regression", "novelty", "ordinal", "ranking", "multilabel",
+        "hierarchy" or "multivariate" (several numbers for each row).
     takes_offset : bool
         Whether a constant added to all scores is worth learning: not where only differences of scores count.
     learns_offset : bool

@@ -16,7 +16,7 @@ from bmrm.losses.sets import Grades, Index, by_grade, is_uniform
 
 
 class WholeSetLoss(Loss):
-    """A loss that does not split into rows or groups."""
+    """A loss of all rows that stands for a score of the whole set."""
 
     couples: ClassVar[Literal["all"]] = "all"
     takes_offset: ClassVar[bool] = False
