@@ -38,7 +38,7 @@ def write_files():
     queries, grades = np.arange(ROWS) // 10, np.digitize(scores, [-1.0, 0.0, 1.0])
     bmrm.write("query.svm", X, grades.astype(float), groups=queries)
     bmrm.write("several.npz", X, np.column_stack([scores, X[:, 0] + rng.normal(size=ROWS)]))
-    bmrm.write("paths.npz", X, np.array(LEAVES)[np.argmax(X[:, :4], axis=1)])
+    bmrm.write("paths.npz", X, np.array(LEAVES)[np.argmax(X[:, :4] + rng.normal(size=(ROWS, 4)), axis=1)])
     has = X[:, :4] + 0.3 * rng.normal(size=(ROWS, 4)) > 0.4
     bmrm.write("sets.svm", X, [tuple(10.0 + np.flatnonzero(row)) for row in has])
     bmrm.write("sets.npz", X, has.astype(float))

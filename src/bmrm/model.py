@@ -281,7 +281,9 @@ def _check_parts(model: Model) -> None:
         raise ValueError(f"loss '{loss.name}' has one score for each row, but coef has {k} rows")
     labeled = model.task in ("classification", "multilabel", "hierarchy", "ordinal")
     if (model.classes is not None) != labeled:
-        raise ValueError(f"loss '{loss.name}' is for {model.task}, which " + ("needs" if labeled else "has no") + " classes")
+        raise ValueError(
+            f"loss '{loss.name}' is for {model.task}, which " + ("needs" if labeled else "has no") + " classes"
+        )
     if model.classes is not None:
         _check_classes(model, model.classes)
     wanted = {"multilabel": (1,), "ordinal": (0 if model.classes is None else len(model.classes) - 1,)}.get(model.task)

@@ -45,9 +45,7 @@ def least_mistakes(scores: Array, wanted: npt.NDArray[np.bool_], weight: Array |
     return float(f[-1]) if i == f.size else between(float(f[i - 1]), float(f[i]))
 
 
-def score_threshold(
-    loss: Loss, scores: Array, positive: npt.NDArray[np.bool_], weight: Array | None = None
-) -> float:
+def score_threshold(loss: Loss, scores: Array, positive: npt.NDArray[np.bool_], weight: Array | None = None) -> float:
     """Return the threshold t for which `scores > t` suits the score that the loss stands for.
 
     The largest F-beta; as many rows as precision and recall at k look at, and as many as are positive for
@@ -114,6 +112,27 @@ def least_absolute_thresholds(scores: Array, y: npt.NDArray[Any], weight: Array,
         else:
             thresholds[j] = lower[-1] if i == len(fitted) else between(float(lower[i - 1]), float(upper[i]))
     return thresholds
+
+
+def rows_of_classes(w: Array, n_classes: int, n_cols: int, free_constants: bool) -> tuple[Array, Array]:
+    """Return the coefficients and constants of w, a matrix with a column for each class, flat, row by row.
+
+    Two classes become one row, the difference of both. Of more, constants that are not penalized are moved to a mean of
+    0: a number added to all of them changes nothing.
+
+    Parameters
+    ----------
+    w : array (n_cols n_classes,), or with one more row, the constants
+    n_classes, n_cols : int
+    free_constants : bool
+    """
+    W = w.reshape(-1, n_classes).T
+    if n_classes == 2:
+        W = W[1:] - W[:1]
+    constants = W[:, n_cols].copy() if W.shape[1] > n_cols else np.zeros(len(W))
+    if free_constants and len(W) > 1:
+        constants -= constants.mean()
+    return W[:, :n_cols].copy(), constants
 
 
 def probabilities_of(loss: Loss, scores: Array) -> Array | None:

@@ -73,7 +73,7 @@ def test_every_loss_goes_all_the_way(files, name):
     assert model.certificate.closes(1e-3)
     lines = good("predict", "m.bmrm", file).stdout.splitlines()
     assert len(lines) == ROWS
-    assert len(set(lines)) > 1 or loss.task == "novelty"
+    assert len(set(lines)) > 1 or loss.task == "novelty" or not model.coef.any()
     found = json.loads(good("evaluate", "m.bmrm", file, "--json").stdout)
     assert np.isfinite(found[key])
     assert f"{key.replace('_', ' ')} " in good("evaluate", "m.bmrm", file).stdout

@@ -66,10 +66,7 @@ def table_of(found: dict[str, Any]) -> str:
     """Return the measures as aligned lines, and the confusion table where there is one."""
     numbers = {name: value for name, value in found.items() if name not in ("classes", "confusion")}
     width = max(map(len, numbers))
-    lines = [
-        f"{name.replace('_', ' '):<{width}}  {_text(value)}"
-        for name, value in numbers.items()
-    ]
+    lines = [f"{name.replace('_', ' '):<{width}}  {_text(value)}" for name, value in numbers.items()]
     if "confusion" in found:
         cells = [["true \\ predicted", *found["classes"]]]
         cells += [[label, *row] for label, row in zip(found["classes"], found["confusion"])]

@@ -20,7 +20,7 @@ from bmrm.losses.scores import WholeSetLoss
 from bmrm.losses.vector import ClassLoss, VectorLoss
 from bmrm.model import Model, linear_scores
 from bmrm.monitor import progress_monitor
-from bmrm.outcomes import least_absolute_thresholds, least_mistakes, score_threshold
+from bmrm.outcomes import least_absolute_thresholds, least_mistakes, rows_of_classes, score_threshold
 from bmrm.problem import Problem
 from bmrm.risks import LinearRisk
 
@@ -82,18 +82,15 @@ def _seconds_left(deadline: float | None, results: list[Result]) -> float | None
 
 def _coefficients(design: Design, loss: Loss, results: list[Result]) -> tuple[Array, Array]:
     """Return the rows of coefficients and their constants."""
-    points = np.array([result.w for result in results])
+    points, d = np.array([result.w for result in results]), design.n_cols
+    if isinstance(loss, ClassLoss):
+        return rows_of_classes(points[0], points.size // design.dim, d, free_constants=True)
     if isinstance(loss, VectorLoss):  # one point, a matrix with a column for each score
         points = points.reshape(design.dim, -1).T
-        if isinstance(loss, ClassLoss) and len(points) == 2:  # the margin between both, as for any two classes
-            points = points[1:] - points[:1]
-    d = design.n_cols
     return points[:, :d].copy(), points[:, d].copy() if design.intercept else np.zeros(len(points))
 
 
-def _thresholds(
-    data: Dataset, targets: Targets, coef: Array, intercept: Array
-) -> tuple[Array, Array | None]:
+def _thresholds(data: Dataset, targets: Targets, coef: Array, intercept: Array) -> tuple[Array, Array | None]:
     """Return the constants and the thresholds, chosen on the rows of the file where the loss leaves them open."""
     loss, (target, *_) = targets.loss, targets.problems
     if not (loss.task == "multilabel" or isinstance(loss, WholeSetLoss)):

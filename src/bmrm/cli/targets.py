@@ -49,7 +49,7 @@ def targets_of(data: Dataset, loss: Loss, extras: Extras) -> Targets:
     if not loss.needs_targets:
         return Targets(loss, [None])
     if data.y is None:
-        raise DataError(f"the file has no labels, but loss '{loss.name}' needs them")
+        raise ValueError(f"the file has no labels, but loss '{loss.name}' needs them")
     if loss.task == "classification":
         return _classes(single_labels(data.y), loss, extras)
     if loss.task == "multilabel":
@@ -71,19 +71,21 @@ def _refuse_unused(loss: Loss, extras: Extras) -> None:
     if extras.hierarchy is not None and loss.task != "hierarchy":
         raise DataError(f"{extras.hierarchy}: a hierarchy is for the losses hierarchical_*, not for '{loss.name}'")
     if extras.multiclass != "auto" and loss.task != "classification":
-        raise DataError(f"--multiclass {extras.multiclass} is for classification, but loss '{loss.name}' is for {loss.task}")
+        raise DataError(
+            f"--multiclass {extras.multiclass} is for classification, but loss '{loss.name}' is for {loss.task}"
+        )
 
 
 def single_labels(y: Labels) -> Array:
     """Return one label for each row, or say which row has another number of them."""
     if isinstance(y, list):
         row = next((i for i, labels in enumerate(y) if len(labels) != 1), 0)
-        raise DataError(
+        raise ValueError(
             f"has examples with several labels, or none (row {row} has {len(y[row])}); expected one each "
             f"(several labels: --loss multilabel_hinge)"
         )
     if y.ndim != 1:
-        raise DataError(f"labels have shape {y.shape}; expected one for each row")
+        raise ValueError(f"labels have shape {y.shape}; expected one for each row")
     return y.astype(str) if y.dtype.kind == "S" else y
 
 
@@ -92,13 +94,13 @@ def class_labels(y: Array) -> Array:
     y = single_labels(y)
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         row = int(np.flatnonzero(~np.isfinite(y))[0])
-        raise DataError(f"label of row {row} is {y[row]}; labels must be finite")
+        raise ValueError(f"label of row {row} is {y[row]}; labels must be finite")
     classes = np.unique(y)
     if len(classes) == 1:
-        raise DataError(f"all {len(y)} labels are {classes[0]}; a classifier needs at least two classes")
+        raise ValueError(f"all {len(y)} labels are {classes[0]}; a classifier needs at least two classes")
     if len(classes) > 2 and classes.dtype.kind == "f" and np.any(classes != np.round(classes)):
         odd = classes[classes != np.round(classes)][0]
-        raise DataError(f"labels such as {odd:g} are no classes; take a loss for regression ('bmrm list losses')")
+        raise ValueError(f"labels such as {odd:g} are no classes; take a loss for regression ('bmrm list losses')")
     return classes
 
 
@@ -114,14 +116,14 @@ def _classes(y: Array, loss: Loss, extras: Extras) -> Targets:
     loss = of_all_classes(loss, extras.multiclass, len(classes))
     if isinstance(loss, WholeSetLoss) and len(classes) > 2:
         few = ", ".join(str(plain_label(label)) for label in classes[:5])
-        raise DataError(f"loss '{loss.name}' is for two classes, but the labels are {len(classes)} ({few}, ...)")
+        raise ValueError(f"loss '{loss.name}' is for two classes, but the labels are {len(classes)} ({few}, ...)")
     loss = _with_costs(loss, extras.costs, classes)
     if not isinstance(loss, ClassLoss):
         return Targets(loss, list(encoded(y, classes)), classes)
     codes = np.searchsorted(classes, y)
     k = loss.n_scores(loss.encode(codes))
     if k != len(classes):
-        raise DataError(f"loss '{loss.name}' is given {k} classes, but the file has {len(classes)}")
+        raise ValueError(f"loss '{loss.name}' is given {k} classes, but the file has {len(classes)}")
     return Targets(loss, [codes], classes)
 
 
@@ -132,12 +134,12 @@ def _label_sets(y: Labels, loss: Loss, extras: Extras) -> Targets:
         sets = y if isinstance(y, list) else [(label,) for label in single_labels(y).tolist()]
         classes = np.unique([label for labels in sets for label in labels])
     if len(classes) < 2:
-        raise DataError(f"there are {len(classes)} different labels; loss '{loss.name}' needs at least two")
+        raise ValueError(f"there are {len(classes)} different labels; loss '{loss.name}' needs at least two")
     loss = _with_costs(loss, extras.costs, classes)
     Y = indicator(y, classes)
     k = loss.n_scores(loss.encode(Y))  # type: ignore[attr-defined]
     if k != len(classes):
-        raise DataError(f"loss '{loss.name}' is given {k} labels, but the file has {len(classes)}")
+        raise ValueError(f"loss '{loss.name}' is given {k} labels, but the file has {len(classes)}")
     return Targets(loss, [Y], classes)
 
 
@@ -145,7 +147,7 @@ def indicator(y: Labels, classes: Array) -> npt.NDArray[np.float64]:
     """Return the matrix (m, k) with 1 for each label of a row; labels that are not among the classes are an error."""
     if not isinstance(y, list) and y.ndim == 2:
         if y.shape[1] != len(classes):
-            raise DataError(f"the label matrix has {y.shape[1]} columns; expected {len(classes)}, one for each label")
+            raise ValueError(f"the label matrix has {y.shape[1]} columns; expected {len(classes)}, one for each label")
         return y.astype(np.float64)
     sets = y if isinstance(y, list) else [(label,) for label in single_labels(y).tolist()]
     place = {label: i for i, label in enumerate(classes.tolist())}
@@ -153,7 +155,7 @@ def indicator(y: Labels, classes: Array) -> npt.NDArray[np.float64]:
     for row, labels in enumerate(sets):
         for label in labels:
             if label not in place:
-                raise DataError(f"row {row} has the label {plain_label(label)}, which is not one of the model's")
+                raise ValueError(f"row {row} has the label {plain_label(label)}, which is not one of the model's")
             Y[row, place[label]] = 1.0
     return Y
 
@@ -164,13 +166,13 @@ def _nodes(y: Array, loss: Loss, extras: Extras) -> Targets:
     if extras.hierarchy is not None:
         tree = read_tree(extras.hierarchy)
     elif y.dtype.kind != "U":
-        raise DataError("the labels are numbers, not paths such as a/b/c: give the tree of classes by --hierarchy")
+        raise ValueError("the labels are numbers, not paths such as a/b/c: give the tree of classes by --hierarchy")
     else:
         tree = Tree.from_paths(np.unique(names))
     try:
         nodes = nodes_of(tree, names)
     except ValueError as error:
-        raise DataError(f"{error}{'' if extras.hierarchy is None else f' {extras.hierarchy}'}") from None
+        raise ValueError(f"{error}{'' if extras.hierarchy is None else f' {extras.hierarchy}'}") from None
     inner = not np.isin(nodes, tree.leaves()).all()
     loss = replace(loss, tree=tree, nodes="all" if inner else loss.nodes)  # type: ignore[type-var]
     classes = np.array(tree.names)[loss.classes()]
@@ -187,7 +189,7 @@ def number_rows(y: Labels) -> npt.NDArray[np.float64]:
     if isinstance(y, list):
         sizes = [len(numbers) for numbers in y]
         if min(sizes) != max(sizes):
-            raise DataError(f"row {int(np.argmin(sizes))} has {min(sizes)} numbers, another one {max(sizes)}")
+            raise ValueError(f"row {int(np.argmin(sizes))} has {min(sizes)} numbers, another one {max(sizes)}")
         return np.array(y, dtype=np.float64)
     return y if y.ndim == 2 else y.reshape(-1, 1)
 
@@ -195,7 +197,7 @@ def number_rows(y: Labels) -> npt.NDArray[np.float64]:
 def queries_of(data: Dataset) -> npt.NDArray[np.int64]:
     """Return the query of each row."""
     if data.groups is None:
-        raise DataError("the rows have no queries: expected qid:NUMBER after the label, or groups in .npz")
+        raise ValueError("the rows have no queries: expected qid:NUMBER after the label, or groups in .npz")
     return data.groups
 
 

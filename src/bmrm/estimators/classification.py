@@ -15,13 +15,14 @@ from bmrm.estimators.base import LAM, Sample, checked_weight
 from bmrm.estimators.callbacks import with_callbacks
 from bmrm.estimators.labels import classes_of, codes_of, cost_matrix, two_classes, with_class_weight
 from bmrm.estimators.partial import PartialModel
-from bmrm.losses import Logistic, Loss, MulticlassHinge, ScaledMulticlassHinge, Softmax
+from bmrm.losses import LOSSES, Logistic, Loss, MulticlassHinge, ScaledMulticlassHinge, Softmax
 from bmrm.losses.multiclass import of_all_classes
 from bmrm.losses.vector import ClassLoss
-from bmrm.outcomes import probabilities_of
+from bmrm.outcomes import probabilities_of, rows_of_classes
 from bmrm.regularizers import Regularizer
 from bmrm.risks.base import Array
 from bmrm.solvers import Solver
+
 
 def _gives_probabilities(estimator: LinearClassifier) -> bool:
     loss = getattr(estimator, "loss_", estimator.loss)
@@ -31,6 +32,13 @@ def _gives_probabilities(estimator: LinearClassifier) -> bool:
         f"predict_proba needs loss='logistic' or 'softmax', got {estimator.loss!r}; for other losses wrap the "
         "estimator in sklearn.calibration.CalibratedClassifierCV"
     )
+
+
+def _learns_by_parts(estimator: LinearClassifier) -> bool:
+    loss = LOSSES.get(estimator.loss) if isinstance(estimator.loss, str) else type(estimator.loss)
+    if loss is None or not issubclass(loss, ClassLoss):
+        return True
+    raise AttributeError(f"partial_fit is for losses of one score, got loss={estimator.loss!r}")
 
 
 class LinearClassifier(ClassifierMixin, PartialModel):  # type: ignore[misc]
@@ -214,6 +222,9 @@ class LinearClassifier(ClassifierMixin, PartialModel):  # type: ignore[misc]
         resume = np.array_equal(getattr(self, "classes_", classes), classes)
         self.classes_ = classes
         if isinstance(loss, ClassLoss):
+            k = loss.n_scores(loss.encode(np.zeros(1)))
+            if k not in (2, len(classes)):
+                raise ValueError(f"loss {loss!r} is for {k} classes, but y has {len(classes)}")
             self._minimize(replace(sample, outputs=len(classes)), lambda _: np.maximum(codes, 0), 1, resume)
             return self
         first, n_problems = (1, 1) if len(classes) == 2 else (0, len(classes))
@@ -231,6 +242,7 @@ class LinearClassifier(ClassifierMixin, PartialModel):  # type: ignore[misc]
             )
         return replace(loss, delta=cost_matrix(self.costs, classes))
 
+    @available_if(_learns_by_parts)  # type: ignore[untyped-decorator]
     def partial_fit(
         self,
         X: Any,
@@ -315,19 +327,24 @@ class LinearClassifier(ClassifierMixin, PartialModel):  # type: ignore[misc]
         offset : array-like of shape (m,), optional
             A known shift of each score.
         """
-        return cast(Array, probabilities_of(self.loss_, self._scores(X, offset)))
+        scores = self._scores(X, offset)
+        return cast(Array, probabilities_of(self.loss_, scores))
 
     def _coefficients(self, points: Array) -> dict[str, Any]:
         d = self.n_features_in_
-        if isinstance(self.loss_, ClassLoss):  # one point, a matrix with a column for each class
-            points = points.reshape(-1, len(self.classes_)).T
-            if len(points) == 2:  # the margin between both, as for any two classes
-                points = points[1:] - points[:1]
+        if isinstance(self.loss_, ClassLoss):
+            coef, constants = rows_of_classes(points[0], len(self.classes_), d, not self.penalize_intercept)
+            return {"coef_": coef, "intercept_": constants}
         constants = points[:, d] if self.fit_intercept else np.zeros(len(points))
         return {"coef_": points[:, :d].copy(), "intercept_": constants.copy()}
 
     def _starts(self, sample: Sample, n_problems: int) -> Array | None:
-        if sample.outputs != 2:
+        if sample.outputs > 2:
+            points = super()._starts(sample, n_problems)
+            if points is not None and sample.design.intercept and not self.penalize_intercept:
+                points[0, -sample.outputs :] -= points[0, -1]  # the last one counts in the regularizer
+            return points
+        if sample.outputs == 1:
             return super()._starts(sample, n_problems)
         margin = super()._starts(replace(sample, outputs=1), 1)
         return None if margin is None else np.outer(margin[0], [-0.5, 0.5]).reshape(1, -1)

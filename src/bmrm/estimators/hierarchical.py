@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
 
 from bmrm import losses
 from bmrm.estimators.base import LAM
@@ -135,6 +136,9 @@ class HierarchicalClassifier(ClassifierMixin, JointModel):  # type: ignore[misc]
         self
         """
         X, y = self._checked_data(X, y=y)
+        check_classification_targets(y)
+        if len(np.unique(y)) < 2:
+            raise ValueError(f"y has one class only, {y[0]!r}; a classifier needs at least two classes")
         self.tree_ = tree_of(self.tree, y)
         targets = nodes_of(self.tree_, y)
         loss = self._loss_of(self.tree_, targets)
@@ -165,7 +169,8 @@ class HierarchicalClassifier(ClassifierMixin, JointModel):  # type: ignore[misc]
         return None
 
     def _of_classes(self, X: Any) -> Array:
-        return cast(HierarchicalLoss, self.loss_).class_scores(self._scores(X, None))
+        scores = self._scores(X, None)
+        return cast(HierarchicalLoss, self.loss_).class_scores(scores)
 
     def decision_function(self, X: Any) -> Array:
         """Return the scores (m, k) of the classes, sums over their paths; (m,) for two classes."""
@@ -174,14 +179,17 @@ class HierarchicalClassifier(ClassifierMixin, JointModel):  # type: ignore[misc]
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the class of each row."""
-        return np.asarray(self.classes_[np.argmax(self._of_classes(X), axis=1)])
+        best = np.argmax(self._of_classes(X), axis=1)
+        return np.asarray(self.classes_[best])
 
     def predict_path(self, X: Any) -> list[list[str]]:
         """Return the names of the nodes from the top to the class of each row."""
-        best = cast(HierarchicalLoss, self.loss_).decide(self._scores(X, None))
+        scores = self._scores(X, None)
+        best = cast(HierarchicalLoss, self.loss_).decide(scores)
         return [[self.tree_.names[node] for node in self.tree_.path(int(c))] for c in best]
 
     @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of each class; for the loss hierarchical_softmax only."""
-        return cast(HierarchicalSoftmax, self.loss_).probabilities(self._scores(X, None))
+        scores = self._scores(X, None)
+        return cast(HierarchicalSoftmax, self.loss_).probabilities(scores)

@@ -108,16 +108,19 @@ class OrdinalRegressor(RegressorMixin, JointModel):  # type: ignore[misc]
         loss = self._chosen_loss()
         X, y = self._checked_data(X, y=y, y_numeric=True)
         weight = checked_weight(sample_weight, len(y))
-        self._fit_jointly(X, y, y, loss, sample_weight)
         counts = np.ones(len(y)) if weight is None else weight
         self.grades_ = np.unique(y[counts > 0.0])
+        if len(self.grades_) < 2:
+            raise ValueError(f"y has one grade only, {self.grades_[0]!r} (n_samples={len(y)}); an order needs two")
+        self._fit_jointly(X, y, y, loss, sample_weight)
         self.thresholds_ = least_absolute_thresholds(self._scores(X, None)[:, 0], y, counts, self.grades_)
         return self
 
-    def decision_function(self, X: Any) -> Array:
+    def scores(self, X: Any) -> Array:
         """Return the score of each row; a larger one means a higher grade."""
         return self._scores(X, None)[:, 0]
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the grade of each row."""
-        return np.asarray(self.grades_[np.searchsorted(self.thresholds_, self.decision_function(X), side="left")])
+        scores = self.scores(X)
+        return np.asarray(self.grades_[np.searchsorted(self.thresholds_, scores, side="left")])

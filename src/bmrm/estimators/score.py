@@ -191,7 +191,8 @@ class ScoreClassifier(ClassifierMixin, JointModel):  # type: ignore[misc]
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the class of each row."""
-        return np.asarray(self.classes_[(self.decision_function(X) > 0.0).astype(np.intp)])
+        positive = self.decision_function(X) > 0.0
+        return np.asarray(self.classes_[positive.astype(np.intp)])
 
     def _score_on(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None) -> float:
         from sklearn import metrics
