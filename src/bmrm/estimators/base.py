@@ -25,6 +25,7 @@ from bmrm.driver import Monitor, Record, Result, solve
 from bmrm.estimators.callbacks import CallbackSupportMixin, FitTask, Iterations, Watched
 from bmrm.estimators.offset import centered
 from bmrm.losses import LOSSES, Loss
+from bmrm.losses.scores import WholeSetLoss
 from bmrm.problem import Problem
 from bmrm.regularizers import Regularizer
 from bmrm.risks import LinearRisk
@@ -130,10 +131,15 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
             )
         loss = losses.get(self.loss, **(self.loss_params or {}))
         if loss.task not in self._tasks:
-            fitting = sorted(name for name, cls in LOSSES.items() if getattr(cls, "task", None) in self._tasks)
+            fitting = sorted(name for name, cls in LOSSES.items() if cls.task in self._tasks and not _of_a_score(cls))
             raise ValueError(
                 f"loss '{loss.name or type(loss).__name__}' is for {loss.task}; "
                 f"{type(self).__name__} takes losses for {' or '.join(self._tasks)}: {', '.join(fitting)}"
+            )
+        if _of_a_score(type(loss)):
+            raise ValueError(
+                f"loss '{loss.name or type(loss).__name__}' looks at all rows together, which "
+                f"{type(self).__name__} does not: use ScoreClassifier"
             )
         return loss
 
@@ -302,6 +308,11 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         scores = design.widened(len(coef)).dot(np.ascontiguousarray(coef.T).reshape(-1)).reshape(-1, len(coef))
         scores += constants
         return scores if offset is None else scores + row_vector(offset, design.n_rows, "offset")[:, None]
+
+
+def _of_a_score(cls: type[Loss]) -> bool:
+    """Whether the loss stands for a score of two classes, which `ScoreClassifier` is for."""
+    return issubclass(cls, WholeSetLoss) and cls.task == "classification"
 
 
 def row_vector(values: npt.ArrayLike, m: int, what: str) -> Array:

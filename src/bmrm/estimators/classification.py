@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _check_partial_fit_first_call
 
-from bmrm import losses
 from bmrm.estimators.base import LAM, Sample, checked_weight
 from bmrm.estimators.callbacks import with_callbacks
 from bmrm.estimators.labels import classes_of, codes_of, cost_matrix, two_classes, with_class_weight
 from bmrm.estimators.partial import PartialModel
-from bmrm.losses import Logistic, Loss, MulticlassHinge, ScaledMulticlassHinge, Softmax
+from bmrm.losses import LOSSES, Logistic, Loss, MulticlassHinge, ScaledMulticlassHinge, Softmax
+from bmrm.losses.multiclass import of_all_classes
 from bmrm.losses.vector import ClassLoss
+from bmrm.outcomes import probabilities_of, rows_of_classes
 from bmrm.regularizers import Regularizer
 from bmrm.risks.base import Array
 from bmrm.solvers import Solver
-
-_JOINT = {"hinge": "multiclass_hinge", "logistic": "softmax"}
 
 
 def _gives_probabilities(estimator: LinearClassifier) -> bool:
@@ -34,6 +32,13 @@ def _gives_probabilities(estimator: LinearClassifier) -> bool:
         f"predict_proba needs loss='logistic' or 'softmax', got {estimator.loss!r}; for other losses wrap the "
         "estimator in sklearn.calibration.CalibratedClassifierCV"
     )
+
+
+def _learns_by_parts(estimator: LinearClassifier) -> bool:
+    loss = LOSSES.get(estimator.loss) if isinstance(estimator.loss, str) else type(estimator.loss)
+    if loss is None or not issubclass(loss, ClassLoss):
+        return True
+    raise AttributeError(f"partial_fit is for losses of one score, got loss={estimator.loss!r}")
 
 
 class LinearClassifier(ClassifierMixin, PartialModel):  # type: ignore[misc]
@@ -217,6 +222,9 @@ class LinearClassifier(ClassifierMixin, PartialModel):  # type: ignore[misc]
         resume = np.array_equal(getattr(self, "classes_", classes), classes)
         self.classes_ = classes
         if isinstance(loss, ClassLoss):
+            k = loss.n_scores(loss.encode(np.zeros(1)))
+            if k not in (2, len(classes)):
+                raise ValueError(f"loss {loss!r} is for {k} classes, but y has {len(classes)}")
             self._minimize(replace(sample, outputs=len(classes)), lambda _: np.maximum(codes, 0), 1, resume)
             return self
         first, n_problems = (1, 1) if len(classes) == 2 else (0, len(classes))
@@ -225,17 +233,7 @@ class LinearClassifier(ClassifierMixin, PartialModel):  # type: ignore[misc]
 
     def _of_all_classes(self, loss: Loss, classes: npt.NDArray[Any]) -> Loss:
         """Return the loss to minimize: the one of all scores where it is asked for, with the costs."""
-        if self.multiclass not in ("auto", "joint", "one_vs_rest"):
-            raise ValueError(f"multiclass must be 'auto', 'joint' or 'one_vs_rest', got {self.multiclass!r}")
-        if self.multiclass == "joint" and len(classes) > 2 and not isinstance(loss, ClassLoss):
-            if loss.name not in _JOINT:
-                raise ValueError(
-                    f"multiclass='joint' knows no loss of all scores in the place of "
-                    f"'{loss.name or type(loss).__name__}'; it does for {' and '.join(_JOINT)}"
-                )
-            loss = losses.get(_JOINT[loss.name])
-        if self.multiclass == "one_vs_rest" and isinstance(loss, ClassLoss):
-            raise ValueError(f"loss '{loss.name}' is of all scores together: it cannot be fitted one against the rest")
+        loss = of_all_classes(loss, self.multiclass, len(classes))
         if self.costs is None:
             return loss
         if not isinstance(loss, (MulticlassHinge, ScaledMulticlassHinge)):
@@ -244,6 +242,7 @@ class LinearClassifier(ClassifierMixin, PartialModel):  # type: ignore[misc]
             )
         return replace(loss, delta=cost_matrix(self.costs, classes))
 
+    @available_if(_learns_by_parts)  # type: ignore[untyped-decorator]
     def partial_fit(
         self,
         X: Any,
@@ -329,25 +328,23 @@ class LinearClassifier(ClassifierMixin, PartialModel):  # type: ignore[misc]
             A known shift of each score.
         """
         scores = self._scores(X, offset)
-        if scores.shape[1] == 1:
-            return np.column_stack([expit(-scores[:, 0]), expit(scores[:, 0])])
-        if isinstance(self.loss_, Softmax):
-            return self.loss_.probabilities(scores)
-        top = np.minimum(scores.max(axis=1, keepdims=True), 0.0)  # keeps the largest from vanishing
-        odds = np.exp(np.minimum(scores, 0.0) - top) / (1.0 + np.exp(-np.abs(scores)))
-        return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+        return cast(Array, probabilities_of(self.loss_, scores))
 
     def _coefficients(self, points: Array) -> dict[str, Any]:
         d = self.n_features_in_
-        if isinstance(self.loss_, ClassLoss):  # one point, a matrix with a column for each class
-            points = points.reshape(-1, len(self.classes_)).T
-            if len(points) == 2:  # the margin between both, as for any two classes
-                points = points[1:] - points[:1]
+        if isinstance(self.loss_, ClassLoss):
+            coef, constants = rows_of_classes(points[0], len(self.classes_), d, not self.penalize_intercept)
+            return {"coef_": coef, "intercept_": constants}
         constants = points[:, d] if self.fit_intercept else np.zeros(len(points))
         return {"coef_": points[:, :d].copy(), "intercept_": constants.copy()}
 
     def _starts(self, sample: Sample, n_problems: int) -> Array | None:
-        if sample.outputs != 2:
+        if sample.outputs > 2:
+            points = super()._starts(sample, n_problems)
+            if points is not None and sample.design.intercept and not self.penalize_intercept:
+                points[0, -sample.outputs :] -= points[0, -1]  # the last one counts in the regularizer
+            return points
+        if sample.outputs == 1:
             return super()._starts(sample, n_problems)
         margin = super()._starts(replace(sample, outputs=1), 1)
         return None if margin is None else np.outer(margin[0], [-0.5, 0.5]).reshape(1, -1)

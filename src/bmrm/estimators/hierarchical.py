@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, cast
 
@@ -10,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
 
 from bmrm import losses
 from bmrm.estimators.base import LAM
@@ -18,6 +18,7 @@ from bmrm.estimators.joint import JointModel
 from bmrm.estimators.labels import cost_matrix
 from bmrm.losses import HierarchicalHinge, HierarchicalSoftmax, Tree
 from bmrm.losses.hierarchy import HierarchicalLoss
+from bmrm.losses.tree import nodes_of, tree_of
 from bmrm.regularizers import Regularizer
 from bmrm.risks.base import Array
 from bmrm.solvers import Solver
@@ -135,6 +136,9 @@ class HierarchicalClassifier(ClassifierMixin, JointModel):  # type: ignore[misc]
         self
         """
         X, y = self._checked_data(X, y=y)
+        check_classification_targets(y)
+        if len(np.unique(y)) < 2:
+            raise ValueError(f"y has one class only, {y[0]!r}; a classifier needs at least two classes")
         self.tree_ = tree_of(self.tree, y)
         targets = nodes_of(self.tree_, y)
         loss = self._loss_of(self.tree_, targets)
@@ -165,7 +169,8 @@ class HierarchicalClassifier(ClassifierMixin, JointModel):  # type: ignore[misc]
         return None
 
     def _of_classes(self, X: Any) -> Array:
-        return cast(HierarchicalLoss, self.loss_).class_scores(self._scores(X, None))
+        scores = self._scores(X, None)
+        return cast(HierarchicalLoss, self.loss_).class_scores(scores)
 
     def decision_function(self, X: Any) -> Array:
         """Return the scores (m, k) of the classes, sums over their paths; (m,) for two classes."""
@@ -174,36 +179,17 @@ class HierarchicalClassifier(ClassifierMixin, JointModel):  # type: ignore[misc]
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the class of each row."""
-        return np.asarray(self.classes_[np.argmax(self._of_classes(X), axis=1)])
+        best = np.argmax(self._of_classes(X), axis=1)
+        return np.asarray(self.classes_[best])
 
     def predict_path(self, X: Any) -> list[list[str]]:
         """Return the names of the nodes from the top to the class of each row."""
-        best = cast(HierarchicalLoss, self.loss_).decide(self._scores(X, None))
+        scores = self._scores(X, None)
+        best = cast(HierarchicalLoss, self.loss_).decide(scores)
         return [[self.tree_.names[node] for node in self.tree_.path(int(c))] for c in best]
 
     @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of each class; for the loss hierarchical_softmax only."""
-        return cast(HierarchicalSoftmax, self.loss_).probabilities(self._scores(X, None))
-
-
-def tree_of(given: Any, labels: npt.NDArray[Any]) -> Tree:
-    """Return the tree that is meant: given as one, by parents, by nested names, or by labels that are paths."""
-    if given is None:
-        return Tree.from_paths(np.unique(labels))
-    if isinstance(given, Tree):
-        return given
-    if isinstance(given, Mapping) and any(isinstance(below, Mapping) for below in given.values()):
-        return Tree.from_nested(given)
-    return Tree.from_parents(given)
-
-
-def nodes_of(tree: Tree, labels: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Return the number of each label's node."""
-    place = {name: node for node, name in enumerate(tree.names)}
-    found, codes = np.unique(labels, return_inverse=True)
-    unknown = [label for label in found.tolist() if str(label) not in place]
-    if unknown:
-        row = int(np.argmax(labels == unknown[0]))
-        raise ValueError(f"row {row} has the label {unknown[0]!r}, which is not in the hierarchy")
-    return np.array([place[str(label)] for label in found.tolist()], dtype=np.int64)[codes]
+        scores = self._scores(X, None)
+        return cast(HierarchicalSoftmax, self.loss_).probabilities(scores)

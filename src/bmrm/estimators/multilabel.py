@@ -9,10 +9,11 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from sklearn.preprocessing import MultiLabelBinarizer
 
-from bmrm.estimators.base import LAM
+from bmrm.estimators.base import LAM, checked_weight
 from bmrm.estimators.callbacks import with_callbacks
 from bmrm.estimators.joint import JointModel
 from bmrm.losses import Loss
+from bmrm.outcomes import least_mistakes
 from bmrm.regularizers import Regularizer
 from bmrm.risks.base import Array
 from bmrm.solvers import Solver
@@ -127,7 +128,8 @@ class MultilabelClassifier(ClassifierMixin, JointModel):  # type: ignore[misc]
             raise ValueError(f"X has {X.shape[0]} rows, but y has {len(Y)}")
         self.classes_ = classes
         self._fit_jointly(X, Y, Y, loss, sample_weight, outputs=len(classes))
-        self.threshold_ = least_mistakes(self.decision_function(X), Y > 0.0)
+        weight = checked_weight(sample_weight, len(Y))
+        self.threshold_ = least_mistakes(self.decision_function(X), Y > 0.0, weight)
         return self
 
     def decision_function(self, X: Any) -> Array:
@@ -167,22 +169,3 @@ def _is_matrix(y: Any) -> bool:
         return True
     widths = {len(row) if isinstance(row, (list, tuple)) else -1 for row in y}
     return len(widths) == 1 and widths != {-1} and all(label in (0, 1) for row in y for label in row)
-
-
-def least_mistakes(scores: Array, wanted: npt.NDArray[np.bool_]) -> float:
-    """Return the threshold t for which `scores > t` differs from what is wanted in the fewest places."""
-    f, w = scores.reshape(-1), wanted.reshape(-1)
-    order = np.argsort(f, kind="stable")
-    f, w = f[order], w[order]
-    mistakes = np.concatenate([[0], np.cumsum(np.where(w, 1, -1))])  # with the first i scores not above t
-    ends = np.concatenate([[True], f[1:] > f[:-1], [True]])  # equal scores stay together
-    i = int(np.flatnonzero(ends)[np.argmin(mistakes[ends])])
-    if i == 0:
-        return float(f[0] - 1.0)
-    return float(f[-1]) if i == f.size else between(float(f[i - 1]), float(f[i]))
-
-
-def between(below: float, above: float) -> float:
-    """Return a threshold t with below <= t < above, in the middle if that can be told from above."""
-    middle = below + 0.5 * (above - below)
-    return middle if middle < above else below

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,8 +11,8 @@ from sklearn.base import RegressorMixin
 from bmrm.estimators.base import LAM, checked_weight
 from bmrm.estimators.callbacks import with_callbacks
 from bmrm.estimators.joint import JointModel
-from bmrm.estimators.multilabel import between
 from bmrm.losses import Loss
+from bmrm.outcomes import least_absolute_thresholds
 from bmrm.regularizers import Regularizer
 from bmrm.risks.base import Array
 from bmrm.solvers import Solver
@@ -109,53 +108,19 @@ class OrdinalRegressor(RegressorMixin, JointModel):  # type: ignore[misc]
         loss = self._chosen_loss()
         X, y = self._checked_data(X, y=y, y_numeric=True)
         weight = checked_weight(sample_weight, len(y))
-        self._fit_jointly(X, y, y, loss, sample_weight)
         counts = np.ones(len(y)) if weight is None else weight
         self.grades_ = np.unique(y[counts > 0.0])
+        if len(self.grades_) < 2:
+            raise ValueError(f"y has one grade only, {self.grades_[0]!r} (n_samples={len(y)}); an order needs two")
+        self._fit_jointly(X, y, y, loss, sample_weight)
         self.thresholds_ = least_absolute_thresholds(self._scores(X, None)[:, 0], y, counts, self.grades_)
         return self
 
-    def decision_function(self, X: Any) -> Array:
+    def scores(self, X: Any) -> Array:
         """Return the score of each row; a larger one means a higher grade."""
         return self._scores(X, None)[:, 0]
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the grade of each row."""
-        return np.asarray(self.grades_[np.searchsorted(self.thresholds_, self.decision_function(X), side="left")])
-
-
-def least_absolute_thresholds(
-    scores: Array, y: npt.NDArray[Any], weight: Array, grades: npt.NDArray[Any]
-) -> npt.NDArray[np.float64]:
-    """Return the thresholds between grades for which the weighted sum of |predicted - y| is least.
-
-    Rows in the order of their scores get grades that do not fall, equal scores equal ones. With D_i(g) the least cost
-    of the first i rows, the last of which has at most grade g, D_i(g) = min over g' <= g of D_{i-1}(g') + |g' - y_i|
-    is convex and falls to a flat end. It is kept by the places where its slope changes, on a heap: O(m log m) in all.
-    """
-    order = np.argsort(scores, kind="stable")
-    order = order[weight[order] > 0.0]
-    f = scores[order]
-    starts = np.flatnonzero(np.concatenate([[True], f[1:] > f[:-1]]))
-    ends: list[float] = []
-    heap: list[tuple[float, float]] = []  # (-place, change of slope there)
-    for group in np.split(order, starts[1:]):
-        for i in group:
-            heapq.heappush(heap, (-float(y[i]), 2.0 * float(weight[i])))
-        rising = float(weight[group].sum())
-        while rising > 0.0:  # what rises is cut off: later grades may be larger
-            place, change = heapq.heappop(heap)
-            if change > rising:
-                heapq.heappush(heap, (place, change - rising))
-            rising -= change
-        ends.append(-heap[0][0])
-    fitted = np.minimum.accumulate(ends[::-1])[::-1]
-    lower, upper = f[np.concatenate([starts[1:], [f.size]]) - 1], f[starts]
-    thresholds = np.empty(len(grades) - 1)
-    for j, grade in enumerate(grades[:-1]):
-        i = int(np.searchsorted(fitted, grade, side="right"))  # the first group above this grade
-        if i == 0:
-            thresholds[j] = upper[0] - 1.0
-        else:
-            thresholds[j] = lower[-1] if i == len(fitted) else between(float(lower[i - 1]), float(upper[i]))
-    return thresholds
+        scores = self.scores(X)
+        return np.asarray(self.grades_[np.searchsorted(self.thresholds_, scores, side="left")])

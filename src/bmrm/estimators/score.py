@@ -9,12 +9,12 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 
 from bmrm import losses
-from bmrm.estimators.base import LAM
+from bmrm.estimators.base import LAM, checked_weight
 from bmrm.estimators.callbacks import with_callbacks
 from bmrm.estimators.joint import JointModel
 from bmrm.estimators.labels import classes_of, two_classes
-from bmrm.estimators.multilabel import between
-from bmrm.losses import Loss
+from bmrm.losses.scores import number_of
+from bmrm.outcomes import score_threshold
 from bmrm.regularizers import Regularizer
 from bmrm.risks.base import Array
 from bmrm.solvers import Solver
@@ -169,7 +169,10 @@ class ScoreClassifier(ClassifierMixin, JointModel):  # type: ignore[misc]
         """
         loss = losses.get(self.loss, **(self.score_params or {}))
         X, y = self._checked_data(X, y=y)
-        classes, codes = two_classes(y, None) or classes_of(y, None)
+        weight = checked_weight(sample_weight, len(y))
+        if weight is not None and loss.weighted_by == "none":  # it counts rows: those without weight are not there
+            X, y, weight = X[weight > 0.0], y[weight > 0.0], weight[weight > 0.0]
+        classes, codes = two_classes(y, weight) or classes_of(y, weight)
         if len(classes) != 2:
             raise ValueError(
                 f"Only binary classification is supported: y has {len(classes)} classes, and score "
@@ -177,29 +180,10 @@ class ScoreClassifier(ClassifierMixin, JointModel):  # type: ignore[misc]
             )
         self.classes_ = classes
         positive = codes == 1
-        self._fit_jointly(X, y, np.where(positive, 1.0, -1.0), loss, sample_weight)
+        self._fit_jointly(X, y, np.where(positive, 1.0, -1.0), loss, weight)
         scores = self._scores(X, None)[:, 0]
-        self.intercept_ = np.array([-self._threshold(loss, scores, positive)])
+        self.intercept_ = self.intercept_ - score_threshold(loss, scores, positive, weight)
         return self
-
-    def _threshold(self, loss: Loss, scores: Array, positive: npt.NDArray[np.bool_]) -> float:
-        """Return the threshold that suits the score."""
-        order = np.argsort(-scores, kind="stable")
-        f, hits = scores[order], np.cumsum(positive[order])
-        m, total = f.size, int(positive.sum())
-        n = np.arange(1, m + 1)  # rows above the threshold
-        name = str(self.score)
-        if name in ("f1", "fbeta"):
-            beta = float(getattr(loss, "beta", 1.0))
-            quality = (1.0 + beta**2) * hits / (beta**2 * total + n)
-        elif name == "roc_area":
-            quality = hits / total - (n - hits) / (m - total)
-        else:
-            wanted = total if name == "break_even" else loss.count(m)  # type: ignore[attr-defined]
-            quality = -np.abs(n - wanted).astype(np.float64)
-        ends = np.append(f[1:] < f[:-1], True)  # equal scores stay together
-        last = int(np.flatnonzero(ends)[np.argmax(quality[ends])])
-        return float(f[-1] - 1.0) if last == m - 1 else between(float(f[last + 1]), float(f[last]))
 
     def decision_function(self, X: Any) -> Array:
         """Return the score of each row less the threshold: above 0 is the second class."""
@@ -207,7 +191,8 @@ class ScoreClassifier(ClassifierMixin, JointModel):  # type: ignore[misc]
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the class of each row."""
-        return np.asarray(self.classes_[(self.decision_function(X) > 0.0).astype(np.intp)])
+        positive = self.decision_function(X) > 0.0
+        return np.asarray(self.classes_[positive.astype(np.intp)])
 
     def _score_on(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None) -> float:
         from sklearn import metrics
@@ -220,6 +205,6 @@ class ScoreClassifier(ClassifierMixin, JointModel):  # type: ignore[misc]
             beta = float(parameters.get("beta", 1.0))
             return float(metrics.fbeta_score(positive, f > 0.0, beta=beta, sample_weight=sample_weight))
         total = int(positive.sum())
-        n = total if name == "break_even" else self.loss_.count(f.size)  # type: ignore[attr-defined]
+        n = total if name == "break_even" else number_of(self.loss_.k, f.size)  # type: ignore[attr-defined]
         hits = int(positive[np.argsort(-f, kind="stable")[:n]].sum())
         return hits / (total if name == "recall_at_k" else n) if total else 0.0

@@ -9,9 +9,10 @@ import numpy as np
 
 from bmrm import _core
 from bmrm._traits import Trait
-from bmrm.losses.base import Array, Loss, positive
+from bmrm.losses.base import LOSSES, Array, Loss, positive
 from bmrm.losses.vector import Classes, ClassLoss, CompiledRows, Costs, checked_classes, checked_costs, probabilities
 
+_JOINT = {"hinge": "multiclass_hinge", "logistic": "softmax"}
 _EXAMPLE = ((0.0, 1.0, 2.0), (0.5, 0.0, 1.0), (3.0, 1.0, 0.0))
 
 
@@ -172,3 +173,29 @@ class Softmax(ClassLoss, name="softmax"):
     def probabilities(self, scores: Array) -> Array:
         """Return exp(f_c) / sum exp(f_c), each row adding up to 1."""
         return probabilities(scores)
+
+
+def of_all_classes(loss: Loss, multiclass: str, n_classes: int) -> Loss:
+    """Return the loss to minimize for so many classes: of all scores together where that is asked for.
+
+    Parameters
+    ----------
+    loss : Loss
+    multiclass : {"auto", "joint", "one_vs_rest"}
+        "joint" takes `multiclass_hinge` for hinge and `softmax` for logistic, with more than two classes.
+    n_classes : int
+    """
+    if multiclass not in ("auto", "joint", "one_vs_rest"):
+        raise ValueError(f"multiclass must be 'auto', 'joint' or 'one_vs_rest', got {multiclass!r}")
+    if isinstance(loss, ClassLoss):
+        if multiclass == "one_vs_rest":
+            raise ValueError(f"loss '{loss.name}' is of all scores together: it cannot be fitted one against the rest")
+        return loss
+    if multiclass != "joint" or n_classes == 2:
+        return loss
+    if loss.name not in _JOINT:
+        raise ValueError(
+            f"multiclass='joint' knows no loss of all scores in the place of "
+            f"'{loss.name or type(loss).__name__}'; it does for {' and '.join(_JOINT)}"
+        )
+    return LOSSES[_JOINT[loss.name]]()

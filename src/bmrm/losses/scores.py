@@ -16,7 +16,7 @@ from bmrm.losses.sets import Grades, Index, by_grade, is_uniform
 
 
 class WholeSetLoss(Loss):
-    """A loss that does not split into rows or groups. A constant added to all scores is not worth learning."""
+    """A loss of all rows that stands for a score of the whole set."""
 
     couples: ClassVar[Literal["all"]] = "all"
     takes_offset: ClassVar[bool] = False
@@ -199,6 +199,7 @@ class FBeta(LabelingLoss, name="fbeta"):
     """
 
     beta: float = 1.0
+    takes_offset = True
 
     def __post_init__(self) -> None:
         positive(self.beta, "beta", self.name)
