@@ -45,7 +45,7 @@ class MulticlassHinge(ClassLoss, name="multiclass_hinge"):
     delta: Costs | None = None
     n_classes: int | None = None
 
-    traits = frozenset({Trait.PIECEWISE})
+    traits = frozenset({Trait.PIECEWISE, Trait.DUAL_ROWS})
 
     def __post_init__(self) -> None:
         checked_classes(self.n_classes, self.name)

@@ -89,7 +89,7 @@ class LinearRisk(Risk):
         self.traits = loss.traits
         if self.kernel is not None:
             self.traits |= {Trait.CACHED_LINE, Trait.COMPILED}
-            self.traits |= frozenset() if loss.tilt else {Trait.ROWS}
+            self.traits |= frozenset() if loss.tilt else {Trait.ROWS, Trait.DUAL_ROWS}
         elif self.vectors is not None:
             self.traits |= {Trait.CACHED_LINE}
         self.n_threads = self.design.n_threads

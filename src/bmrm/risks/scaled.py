@@ -53,7 +53,7 @@ class ScaledRisk(Risk):
     def __init__(self, risk: Risk, c: Array) -> None:
         self.risk, self.c = risk, c
         self.dim, self.floor = risk.dim, risk.floor
-        self.traits = risk.traits - {Trait.ROWS, Trait.COMPILED}
+        self.traits = risk.traits - {Trait.ROWS, Trait.DUAL_ROWS, Trait.COMPILED}
         self.unpenalized, self.n_threads = risk.unpenalized, risk.n_threads
 
     @property
