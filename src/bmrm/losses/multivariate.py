@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from bmrm._traits import Trait
 from bmrm.losses.base import Array, Loss
+from bmrm.losses.bend import MatrixBend
 from bmrm.losses.vector import Costs, VectorLoss
 
 
@@ -39,7 +40,7 @@ class MultivariateRegression(VectorLoss, name="multivariate_regression"):
 
     M: Costs | None = None
 
-    traits = frozenset({Trait.SMOOTH_RISK})
+    traits = frozenset({Trait.SMOOTH_RISK, Trait.CURVED_ROWS})
 
     def __post_init__(self) -> None:
         if self.M is not None:
@@ -75,6 +76,10 @@ class MultivariateRegression(VectorLoss, name="multivariate_regression"):
         # A row of weight 0 counts for nothing, even where its square overflows.
         values = np.where(weight > 0.0, np.sum(slopes * residual, axis=1), 0.0)
         return 0.5 * float(weight @ values), weight[:, None] * slopes
+
+    def bend(self, scores: Array, weight: Array, n_threads: int = 1) -> MatrixBend:
+        """Return p M."""
+        return MatrixBend(np.eye(scores.shape[1]) if self.M is None else np.array(self.M), weight)
 
     @classmethod
     def examples(cls) -> list[Loss]:

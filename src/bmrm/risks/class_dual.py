@@ -7,12 +7,15 @@ from typing import cast
 import numpy as np
 
 from bmrm import _core
-from bmrm.data.matrix import WideDesign
 from bmrm.losses import MulticlassHinge
 from bmrm.losses.vector import Classes
 from bmrm.risks.base import Array
-from bmrm.risks.dual import Dual, DualPoint
+from bmrm.risks.dual import Dual, DualPoint, LevelPlane
 from bmrm.risks.linear import LinearRisk
+
+_LEVELS = 4  # the first one is exact but for rounding
+_TINY = 1e-300
+_LARGEST_ERROR = 1e-15
 
 
 class ClassDual(Dual):
@@ -88,10 +91,35 @@ class ClassDual(Dual):
         return point.s.reshape(self._shape)
 
     def _slopes(self, point: DualPoint) -> Array:
-        slopes: Array = self._theta(point).copy()
+        return self._slopes_of(self._theta(point))
+
+    def _slopes_of(self, theta: Array) -> Array:
+        slopes: Array = theta.copy()
         slopes[np.arange(self._shape[0]), self._ids] -= 1.0
         slopes *= self.risk.full_weight[:, None]
         return slopes.reshape(-1)
+
+    def levelled(self, point: DualPoint) -> LevelPlane:
+        """Return the plane of theta after each class has come to its own share of the rows: one product.
+
+        Classes with too much give it back, by a common factor and from rows that are split among classes where those
+        have enough; the others get it, in the same rows, as they lack it.
+        """
+        p, theta = self.risk.full_weight, self._theta(point).copy()
+        for _ in range(_LEVELS):
+            surplus = self._slopes_of(theta).reshape(self._shape).sum(axis=0)
+            much, little = np.maximum(surplus, 0.0), np.maximum(-surplus, 0.0)
+            if not much.any() or not little.any():
+                break
+            split = np.where(theta.max(axis=1, keepdims=True) < 1.0, theta, 0.0)
+            mine = np.where(p @ split >= 2.0 * much, split, theta)
+            given = mine * (much / np.maximum(p @ mine, much + _TINY))
+            theta -= given
+            theta += given.sum(axis=1, keepdims=True) * (little / little.sum())
+        slopes = self._slopes_of(theta)
+        b = np.einsum("ic,ic->i", theta, self._costs[self._ids])
+        b -= _LARGEST_ERROR * (b + 1.0)  # a row of theta adds up to 1 but for rounding
+        return LevelPlane(self.risk.pull_back(slopes, 0.0), float(p @ b), slopes)
 
     def _visit(self, point: DualPoint, key: int, reach: float) -> tuple[float, float, float, int, int, int]:
         W, active = point.w.reshape(-1, self._shape[1]), point.active[: point.n_active]

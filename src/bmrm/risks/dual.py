@@ -62,6 +62,15 @@ class Check:
     rounding: float
 
 
+@dataclass(frozen=True)
+class LevelPlane:
+    """A plane <a, w> + b of the risk, rounding charged to b, and the weighted slopes that it comes from."""
+
+    a: Array
+    b: float
+    slopes: Array
+
+
 class Dual(ABC):
     """The dual of a linear risk with a quadratic regularizer, and its points: what one and several scores share.
 
@@ -90,6 +99,10 @@ class Dual(ABC):
     @abstractmethod
     def offset(self, point: DualPoint) -> float:
         """Return the offset of the point's plane."""
+
+    def levelled(self, point: DualPoint) -> LevelPlane | None:
+        """Return a plane near that of the point, but without a slope in the constants; None if it takes a bundle."""
+        return None
 
     @abstractmethod
     def _slopes(self, point: DualPoint) -> Array:

@@ -16,6 +16,7 @@ from bmrm.risks.base import Array
 from bmrm.risks.class_dual import ClassDual
 from bmrm.risks.dual import Dual, DualPoint, DualRows
 from bmrm.risks.linear import LinearRisk
+from bmrm.solvers.bounds import FlatBound
 from bmrm.solvers.base import Solver, Start, Step, solve_master
 
 _STRIDE = 0xD1342543DE82EF95  # between the keys of two epochs
@@ -104,7 +105,7 @@ class DualCoordinate(Solver, name="dual_coordinate"):
         """Yield the start and one step for each check of all rows; end when no slope changes any more."""
         rows = _dual_rows(problem)
         state: _State = start.memory or _begin(problem, rows, start)
-        bound = _Bound(problem, start.bundle)
+        bound = _Bound(problem, rows, start.bundle)
         if start.memory is None and np.isfinite(state.upper):
             yield Step(state.best, state.upper, state.lower, bound.bundle, state)
         while not state.done:
@@ -131,17 +132,20 @@ class DualCoordinate(Solver, name="dual_coordinate"):
 
 
 class _Bound:
-    """The proven lower bound of a dual point: its own value, or by the master where coordinates are free."""
+    """The proven lower bound of a dual point: its own value, or by the master where coordinates are free.
 
-    def __init__(self, problem: Problem, bundle: Bundle | None) -> None:
-        self.problem = problem
+    If those are the constants of several scores, the bound is that of the same plane after it was made level.
+    """
+
+    def __init__(self, problem: Problem, rows: Dual, bundle: Bundle | None) -> None:
+        self.problem, self.rows, self.bundle = problem, rows, bundle
         self.free = Trait.FREE_COORDINATES in problem.traits
-        self.bundle = bundle
         if self.free:
             risk, regularizer = problem.risk, problem.regularizer
             assert isinstance(regularizer, Separable)
             self.free_coordinates = np.broadcast_to(regularizer.s, (risk.dim,)) == 0.0
             self.bundle = bundle or Bundle(risk.dim, risk.floor, 30, n_threads=risk.n_threads)
+            self._flat = FlatBound(problem) if tuple(regularizer.free) == risk.unpenalized else None
 
     def __call__(self, point: DualPoint, offset: float, rounding: float, a: Array | None, upper: float) -> float:
         lam = self.problem.lam
@@ -150,6 +154,9 @@ class _Bound:
             return offset - rounding - 0.5 * lam * length * length * (1.0 + 1e-15 * point.w.size)
         assert self.bundle is not None
         assert a is not None
+        level = None if self._flat is None else self.rows.levelled(point)
+        if self._flat is not None and level is not None:
+            return self._flat.of(self.bundle, level.a, level.b - rounding, level.slopes, point.w)
         self.bundle.add_plane(a, offset - rounding)
         master = master_for(self.problem.regularizer)  # a new one each time: resumed runs are the same
         return solve_master(self.problem, master, self.bundle, upper, point.w).lower

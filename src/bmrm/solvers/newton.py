@@ -21,6 +21,7 @@ from bmrm.risks.linear import LinearLine, LinearPoint, LinearRisk
 from bmrm.solvers.base import Solver, Start, Step, solve_master
 from bmrm.solvers.bounds import FEW_FREE, FlatBound
 from bmrm.solvers.lbfgs import tightened
+from bmrm.solvers.newton_wide import WideRun
 from bmrm.solvers.newton_system import FINE_RIDGE, MOST_COLUMNS, RIDGE, NewtonSystem
 
 _REFRESH = 20
@@ -29,6 +30,8 @@ _REFRESH = 20
 @dataclass(frozen=True)
 class Newton(Solver, name="newton"):
     """Newton's method for smooth and piecewise quadratic losses: a handful of steps at any lam.
+
+    Losses with k scores for each row (`softmax` and its like) always take conjugate gradients: see `WideRun`.
 
     The loop::
 
@@ -65,12 +68,12 @@ class Newton(Solver, name="newton"):
     planes: int = 12
     most_columns: int = MOST_COLUMNS
 
-    needs = frozenset({Trait.SMOOTH_RISK, Trait.CURVATURE, Trait.ROWS, Trait.QUADRATIC})
+    needs = frozenset({Trait.SMOOTH_RISK, Trait.CURVED_ROWS, Trait.QUADRATIC})
     refuses = frozenset({Trait.BOUNDS, Trait.UNBOUNDED_RISK})
 
     def steps(self, problem: Problem, start: Start) -> Iterator[Step]:
         """Yield one step for each Newton step; end when neither J nor its gradient gets smaller."""
-        run = _Run(problem, start, self)
+        run = _Run(problem, start, self) if Trait.ROWS in problem.traits else WideRun(problem, start, self.planes)
         if start.memory is None:
             yield run.step()
         while run.advance():
