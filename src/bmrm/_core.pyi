@@ -359,3 +359,26 @@ def path_sums(parent: Annotated[NDArray[numpy.int64], dict(shape=(None,), order=
 
 def path_slopes(parent: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], slopes: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')]) -> None:
     """Add to each node's slope those below it, in place."""
+
+def softmax_shares(F: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], n_threads: int = 1) -> None:
+    """out = exp(F) / sum exp(F), row by row."""
+
+def softmax_bend(shares: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], G: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], n_threads: int = 1) -> None:
+    """G = weight shares (G - <shares, G>), row by row, in place."""
+
+def wide_dual_epoch(X: Matrix, y: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], delta: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None, weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, scale: float, q: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], inverse: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None, constant: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, lam: float, W: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], theta: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], active: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], key: int, reach: float) -> tuple[float, float, float, int, int, int]:
+    """
+    One visit to each active row in random order; changes W, theta and the order of active.
+
+    Returns what `dual_epoch` does.
+    """
+
+def wide_dual_check(F: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], y: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], delta: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None, weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, scale: float, theta: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], reach: float, active: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')]) -> tuple[float, float, float, float, int]:
+    """
+    Sums over all rows with true scores F; fills active with all rows, settled ones last.
+    """
+
+def simplex_step(g: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], q: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None:
+    """
+    out = argmax over t on the simplex of <g, t> - 1/2 sum_c q_c (t_c - theta_c)^2.
+    """

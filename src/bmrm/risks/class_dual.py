@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from bmrm import _core
 from bmrm.losses import MulticlassHinge
@@ -77,7 +78,7 @@ class ClassDual(Dual):
         self.renew(point, np.zeros_like(point.w))
         return point
 
-    def _at(self, classes: Array) -> DualPoint:
+    def _at(self, classes: npt.NDArray[Any]) -> DualPoint:
         m = self._shape[0]
         theta = np.zeros(self._shape)
         theta[np.arange(m), classes] = 1.0

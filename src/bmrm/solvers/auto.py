@@ -52,6 +52,9 @@ class Auto(Solver, name="auto"):
                                      near a kink or on a slope
     other rows, l1 or elastic net    `semismooth_newton`, if columns are few
     smooth rows, l1 or elastic net   `coordinate`; with bounds on w, for l2 and no penalty as well
+    `softmax` and other smooth       `newton`, then `lbfgs`
+    losses of several scores, l2
+    `multiclass_hinge`, l2           `dual_coordinate`
     smooth                           `lbfgs`
     ===============================  =====================================================================
 
@@ -59,15 +62,15 @@ class Auto(Solver, name="auto"):
     descent takes about 18 (1 + q) epochs.
 
     Next comes `interior_point`, for piecewise quadratic rows, any penalty, bounds and few columns; at once where more
-    than 5 coordinates are free. Where the risk has no lower bound, `ls_bmrm` comes first, and `subgradient_lbfgs`
-    looks for a way down as well, before `interior_point` where there is no penalty. Behind all of them stands
-    `ls_bmrm`, which makes progress on every convex problem: a solver that has not halved the gap within 20 steps
-    (`interior_point`: 100, its bound may come last; `coordinate`: 40; `dual_coordinate`: 5, unless columns are too
-    many for the steps of `semismooth_newton`), or can go no further, leaves its point to the next one, and L-BFGS its
-    planes as well (the planes of the others crowd around one point, which the master problem does not like). Where
-    `ls_bmrm` comes to a stand as well, it begins once more at 0; the best point is kept. `lbfgs` and `ls_bmrm` run in
-    other units, w = c v with powers of two c, where columns differ in size by more than a factor of 100 and m q >
-    100; Newton steps and coordinate steps do not mind the units.
+    than 5 coordinates are free. Where the risk has no lower bound, `ls_bmrm` comes first, and `subgradient_lbfgs` looks
+    for a way down as well, before `interior_point` where there is no penalty. Behind all of them stands `ls_bmrm`,
+    which makes progress on every convex problem: a solver that has not halved the gap within 20 steps
+    (`interior_point`: 100, its bound may come last; `coordinate`: 40; `dual_coordinate`: 5, unless columns are too many
+    for the steps of `semismooth_newton`, or `ls_bmrm` is next), or can go no further, leaves its point to the next one,
+    and L-BFGS its planes as well (the planes of the others crowd around one point, which the master problem does not
+    like). Where `ls_bmrm` comes to a stand as well, it begins once more at 0; the best point is kept. `lbfgs` and
+    `ls_bmrm` run in other units, w = c v with powers of two c, where columns differ in size by more than a factor of
+    100 and m q > 100; Newton steps and coordinate steps do not mind the units.
 
     Examples
     --------
@@ -148,8 +151,8 @@ class _Watch:
             self.patience = 5 * _PATIENCE
         elif isinstance(solver, Coordinate):
             self.patience = 2 * _PATIENCE
-        elif isinstance(solver, DualCoordinate) and (few or not isinstance(after[0], SemismoothNewton)):
-            self.patience = _SHORT_PATIENCE
+        elif isinstance(solver, DualCoordinate) and not isinstance(after[0], LsBMRM):
+            self.patience = _PATIENCE if isinstance(after[0], SemismoothNewton) and not few else _SHORT_PATIENCE
 
     def see(self, step: Step) -> None:
         """Note the step's bounds."""
@@ -177,13 +180,15 @@ def _chosen(problem: Problem, uneven: bool) -> list[Solver]:
     free = getattr(problem.regularizer, "free", ())
     chosen: list[Solver] = []
     if fits(Newton):
-        chosen += for_smooth_rows(problem)
+        chosen += for_smooth_rows(problem) if Trait.ROWS in problem.traits else [Newton(), LBFGS()]
     elif fits(Coordinate):
         chosen.append(Coordinate())
     elif fits(SemismoothNewton) and (few or fits(DualCoordinate)):
         if fits(DualCoordinate) and not (few and (uneven or rows_are_hard(problem))):
             chosen.append(DualCoordinate())
         chosen.append(SemismoothNewton())
+    elif fits(DualCoordinate):
+        chosen.append(DualCoordinate())
     elif fits(LBFGS) and not central:
         chosen.append(LBFGS())
     if Trait.UNBOUNDED_RISK in problem.traits:

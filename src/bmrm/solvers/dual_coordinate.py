@@ -16,8 +16,8 @@ from bmrm.risks.base import Array
 from bmrm.risks.class_dual import ClassDual
 from bmrm.risks.dual import Dual, DualPoint, DualRows
 from bmrm.risks.linear import LinearRisk
-from bmrm.solvers.bounds import FlatBound
 from bmrm.solvers.base import Solver, Start, Step, solve_master
+from bmrm.solvers.bounds import FlatBound
 
 _STRIDE = 0xD1342543DE82EF95  # between the keys of two epochs
 _FEWEST = 4  # epochs whose w are worth a mean

@@ -21,8 +21,8 @@ from bmrm.risks.linear import LinearLine, LinearPoint, LinearRisk
 from bmrm.solvers.base import Solver, Start, Step, solve_master
 from bmrm.solvers.bounds import FEW_FREE, FlatBound
 from bmrm.solvers.lbfgs import tightened
-from bmrm.solvers.newton_wide import WideRun
 from bmrm.solvers.newton_system import FINE_RIDGE, MOST_COLUMNS, RIDGE, NewtonSystem
+from bmrm.solvers.newton_wide import WideRun
 
 _REFRESH = 20
 

@@ -47,7 +47,7 @@ class WideSystem:
     def __init__(self, curvature: WideCurvature, r: Array) -> None:
         self.curvature, self.r, self.k = curvature, r, curvature.k
         R = r.reshape(-1, self.k)
-        self._alike = bool(np.all(R == R[:, :1]))
+        self._alike = bool(np.all(R[:, :1] == R))
 
     def solve(self, bend: Bend, g: Array) -> Array:
         """Return D, to a relative accuracy that is enough for a Newton step."""
@@ -77,8 +77,9 @@ class WideSystem:
             return inner
 
         def level(v: Array) -> Array:
-            V = v.reshape(-1, self.k)
-            return (V - V.mean(axis=1, keepdims=True)).reshape(-1)
+            V: Array = v.reshape(-1, self.k)
+            V = V - V.mean(axis=1, keepdims=True)
+            return V.reshape(-1)
 
         return lambda v: level(inner(v))
 
@@ -142,6 +143,7 @@ class WideRun:
         self.free = regularizer.free
         self.levels = self.free.size > 0 and tuple(self.free) == risk.unpenalized
         self.flat = FlatBound(problem) if self.levels else None
+        self.iteration: int
         w, self.iteration, scores = start.memory or (start.w, 0, None)
         self.point = risk.at(w, scores)
         if start.memory is None and self.levels:
