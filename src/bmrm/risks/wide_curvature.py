@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import cast
 
 import numpy as np
 
+from bmrm import _core
 from bmrm.data.matrix import WideDesign
 from bmrm.losses import VectorLoss
 from bmrm.losses.bend import Bend
@@ -53,11 +55,25 @@ class WideCurvature:
         self.risk.products += 1
         return np.ascontiguousarray(out.T).reshape(-1)
 
-    def grams(self, bend: Bend, most_rows: int) -> Array:
-        """Return X' diag(c) X for each score by itself, (k, d, d), lower triangles, from some of the rows.
+    def block_inverse(self, bend: Bend, r: Array, most_rows: int, ridge: float) -> Callable[[Array], Array]:
+        """Return V -> the solutions for X' diag(c) X + diag(r) of each score by itself, from some of the rows.
 
         With more rows than `most_rows` every n-th one stands for n.
         """
+        H, n_threads = self._grams(bend, most_rows), self.design.n_threads
+        d = H.shape[1]
+        H.reshape(self.k, -1)[:, :: d + 1] += r.reshape(-1, self.k).T
+        factors = _core.block_factors(H, ridge, n_threads)
+
+        def solve(V: Array) -> Array:
+            out = np.empty_like(V)
+            factors.solve(V, out, n_threads)
+            return out
+
+        return solve
+
+    def _grams(self, bend: Bend, most_rows: int) -> Array:
+        """Return X' diag(c) X for each score, (k, d, d), lower triangles."""
         design, m = self.design, self.design.n_rows
         apart = max(1, m // most_rows)
         rows = np.arange(0, m, apart, dtype=np.int64)

@@ -17,7 +17,6 @@ from bmrm.risks.linear import LinearPoint, LinearRisk
 from bmrm.risks.wide_curvature import Bend, WideCurvature
 from bmrm.solvers.base import Start, Step, solve_master
 from bmrm.solvers.bounds import FlatBound
-from bmrm.solvers.cholesky import factored
 
 _REFRESH = 20
 _ACCURACY = 0.05  # of a Newton step: the gap falls by its square
@@ -90,24 +89,10 @@ class WideSystem:
 
     def _blocks(self, bend: Bend) -> Solve:
         d = self.r.size // self.k
-        H = self.curvature.grams(bend, max(1000, _ROWS_PER_COLUMN * d))
-        R = self.r.reshape(-1, self.k)
-        solvers, scalings = [], np.empty((self.k, d))
-        for c in range(self.k):
-            diagonal = H[c].reshape(-1)[:: d + 1]
-            diagonal += R[:, c]
-            scaling = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
-            block = H[c] * scaling * scaling[:, None]
-            block.reshape(-1)[:: d + 1] = 1.0
-            solvers.append(factored(block, _RIDGE))
-            scalings[c] = scaling
+        inverse = self.curvature.block_inverse(bend, self.r, max(1000, _ROWS_PER_COLUMN * d), _RIDGE)
 
         def solve(v: Array) -> Array:
-            V = v.reshape(d, self.k)
-            out = np.empty((self.k, d))
-            for c, (one, scaling) in enumerate(zip(solvers, scalings)):
-                out[c] = scaling * one(scaling * V[:, c])
-            return np.ascontiguousarray(out.T).reshape(-1)
+            return inverse(v.reshape(d, self.k)).reshape(-1)
 
         return solve
 
