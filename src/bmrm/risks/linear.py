@@ -101,7 +101,9 @@ class LinearRisk(Risk):
         self.traits = loss.traits
         if self.kernel is not None:
             self.traits |= {Trait.CACHED_LINE, Trait.COMPILED}
-            self.traits |= frozenset() if loss.tilt else {Trait.ROWS}
+            if not loss.tilt:
+                self.traits |= {Trait.ROWS, Trait.DUAL_ROWS}
+                self.traits |= {Trait.CURVED_ROWS} if Trait.CURVATURE in loss.traits else frozenset()
         elif self.vectors is not None:
             self.traits |= {Trait.CACHED_LINE}
         self.n_threads = self.design.n_threads

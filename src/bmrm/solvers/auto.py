@@ -58,6 +58,9 @@ class Auto(Solver, name="auto"):
                                      60: `ls_bmrm` first, it needs 3 to 8 passes, which cost less than epochs
     other rows, l1 or elastic net    `semismooth_newton`, if columns are few
     smooth rows, l1 or elastic net   `coordinate`; with bounds on w, for l2 and no penalty as well
+    `softmax` and other smooth       `newton`, then `lbfgs`
+    losses of several scores, l2
+    `multiclass_hinge`, l2           `dual_coordinate`
     smooth                           `lbfgs`
     ===============================  =====================================================================
 
@@ -70,8 +73,8 @@ class Auto(Solver, name="auto"):
     `ls_bmrm`, which makes progress on every convex problem: a solver that has not halved the gap within 20 steps
     (`interior_point`: 100, its bound may come last; `lbfgs`: 100 if columns are many, as Newton steps by conjugate
     gradients are slower still; `coordinate`: 40; `dual_coordinate`: 5, unless columns are too
-    many for the steps of `semismooth_newton`), or can go no further, leaves its point to the next one, and L-BFGS its
-    planes as well (the planes of the others crowd around one point, which the master problem does not like). Where
+    many for the steps of `semismooth_newton`, or `ls_bmrm` is next), or can go no further, leaves its point to the
+    next one, and L-BFGS its planes as well (the planes of the others crowd around one point, which the master problem does not like). Where
     `ls_bmrm` comes to a stand as well, it begins once more at 0; the best point is kept. `lbfgs` and `ls_bmrm` run in
     other units, w = c v with powers of two c, where columns differ in size by more than a factor of 100 (10000, if
     they are more than 1000) and m q > 100; Newton steps and coordinate steps do not mind the units.
@@ -157,8 +160,8 @@ class _Watch:
             self.patience = 5 * _PATIENCE
         elif isinstance(solver, Coordinate):
             self.patience = 2 * _PATIENCE
-        elif isinstance(solver, DualCoordinate) and (few or not isinstance(after[0], SemismoothNewton)):
-            self.patience = _SHORT_PATIENCE
+        elif isinstance(solver, DualCoordinate) and not isinstance(after[0], LsBMRM):
+            self.patience = _PATIENCE if isinstance(after[0], SemismoothNewton) and not few else _SHORT_PATIENCE
 
     def see(self, step: Step) -> None:
         """Note the step's bounds."""
@@ -186,7 +189,7 @@ def _chosen(problem: Problem, uneven: bool) -> list[Solver]:
     free = getattr(problem.regularizer, "free", ())
     chosen: list[Solver] = []
     if fits(Newton):
-        chosen += for_smooth_rows(problem)
+        chosen += for_smooth_rows(problem) if Trait.ROWS in problem.traits else [Newton(), LBFGS()]
     elif fits(Coordinate):
         chosen.append(Coordinate())
     elif fits(SemismoothNewton) and (few or fits(DualCoordinate)):
@@ -194,6 +197,8 @@ def _chosen(problem: Problem, uneven: bool) -> list[Solver]:
             chosen += [LsBMRM()] if few and not len(free) and rows_are_easy(problem) else []
             chosen.append(DualCoordinate())
         chosen.append(SemismoothNewton())
+    elif fits(DualCoordinate):
+        chosen.append(DualCoordinate())
     elif fits(LBFGS) and not central:
         chosen.append(LBFGS())
     if Trait.UNBOUNDED_RISK in problem.traits:

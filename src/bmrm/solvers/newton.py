@@ -22,6 +22,7 @@ from bmrm.solvers.base import Solver, Start, Step, solve_master
 from bmrm.solvers.bounds import FEW_FREE, FlatBound
 from bmrm.solvers.lbfgs import tightened
 from bmrm.solvers.newton_system import FINE_RIDGE, MOST_COLUMNS, RIDGE, NewtonSystem
+from bmrm.solvers.newton_wide import WideRun
 
 _REFRESH = 20
 _FLAT = 0.1  # of the slope before a step: where no more is left of it, its length is right
@@ -31,6 +32,8 @@ _CLEARLY = 1e-6  # of J: rounding is far less
 @dataclass(frozen=True)
 class Newton(Solver, name="newton"):
     """Newton's method for smooth and piecewise quadratic losses: a handful of steps at any lam.
+
+    Losses with k scores for each row (`softmax` and its like) always take conjugate gradients: see `WideRun`.
 
     The loop::
 
@@ -68,12 +71,12 @@ class Newton(Solver, name="newton"):
     planes: int = 12
     most_columns: int = MOST_COLUMNS
 
-    needs = frozenset({Trait.SMOOTH_RISK, Trait.CURVATURE, Trait.ROWS, Trait.QUADRATIC})
+    needs = frozenset({Trait.SMOOTH_RISK, Trait.CURVED_ROWS, Trait.QUADRATIC})
     refuses = frozenset({Trait.BOUNDS, Trait.UNBOUNDED_RISK})
 
     def steps(self, problem: Problem, start: Start) -> Iterator[Step]:
         """Yield one step for each Newton step; end when neither J nor its gradient gets smaller."""
-        run = _Run(problem, start, self)
+        run = _Run(problem, start, self) if Trait.ROWS in problem.traits else WideRun(problem, start, self.planes)
         if start.memory is None:
             yield run.step()
         while run.advance():
