@@ -8,7 +8,7 @@ meets the target, and the fastest solver of scikit-learn counts. Writes docs/ben
 import os
 
 THREADS = "2"
-for name in "OMP OPENBLAS MKL".split():
+for name in ["OMP", "OPENBLAS", "MKL"]:
     os.environ.setdefault(f"{name}_NUM_THREADS", THREADS)
 
 import argparse
@@ -139,8 +139,14 @@ def measure(name, loss, lam, X, y):
 def page(rows):
     """Return the table and its means as Markdown."""
     lines = ["# Multiclass losses against other packages", "", " ".join(__doc__.split("\n\n")[1].split()), ""]
-    lines += [f"bmrm {bmrm.__version__}, {THREADS} threads; ratio = rival / bmrm, above 1 is faster than the rival.", ""]
-    lines += ["| data | loss | lam | accuracy | bmrm s | rival s | rival | ratio |", "|---|---|---|---|---|---|---|---|"]
+    lines += [
+        f"bmrm {bmrm.__version__}, {THREADS} threads; ratio = rival / bmrm, above 1 is faster than the rival.",
+        "",
+    ]
+    lines += [
+        "| data | loss | lam | accuracy | bmrm s | rival s | rival | ratio |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
     for name, loss, lam, target, spent, theirs, who, converged in rows:
         seconds = f"{spent:.3f}" if converged else f"not in {spent:.0f}"
         other = f"{theirs:.3f}" if np.isfinite(theirs) else f"> {max(LEAST, CAP * spent):.1f}"

@@ -360,6 +360,17 @@ def path_sums(parent: Annotated[NDArray[numpy.int64], dict(shape=(None,), order=
 def path_slopes(parent: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], slopes: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')]) -> None:
     """Add to each node's slope those below it, in place."""
 
+class BlockFactors:
+    """Cholesky factors of k matrices of one size."""
+
+    def solve(self, V: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], n_threads: int = 1) -> None:
+        """Column c of out solves block c for column c of V."""
+
+def block_factors(H: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], ridge: float, n_threads: int = 1) -> BlockFactors:
+    """
+    Factors of k matrices, whose lower triangles are read; pivots are at least `ridge` times the diagonal.
+    """
+
 def softmax_shares(F: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], n_threads: int = 1) -> None:
     """out = exp(F) / sum exp(F), row by row."""
 
