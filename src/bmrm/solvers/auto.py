@@ -72,9 +72,9 @@ class Auto(Solver, name="auto"):
     looks for a way down as well, before `interior_point` where there is no penalty. Behind all of them stands
     `ls_bmrm`, which makes progress on every convex problem: a solver that has not halved the gap within 20 steps
     (`interior_point`: 100, its bound may come last; `lbfgs`: 100 if columns are many, as Newton steps by conjugate
-    gradients are slower still; `coordinate`: 40; `dual_coordinate`: 5, unless columns are too
-    many for the steps of `semismooth_newton`, or `ls_bmrm` is next), or can go no further, leaves its point to the
-    next one, and L-BFGS its planes as well (the planes of the others crowd around one point, which the master problem does not like). Where
+    gradients are slower still; `coordinate`: 40; `dual_coordinate`: 5, unless columns are too many for the steps of
+    `semismooth_newton`, or `ls_bmrm` is next), or can go no further, leaves its point to the next one, and L-BFGS its
+    planes as well (the planes of the others crowd around one point, which the master problem does not like). Where
     `ls_bmrm` comes to a stand as well, it begins once more at 0; the best point is kept. `lbfgs` and `ls_bmrm` run in
     other units, w = c v with powers of two c, where columns differ in size by more than a factor of 100 (10000, if
     they are more than 1000) and m q > 100; Newton steps and coordinate steps do not mind the units.
