@@ -17,7 +17,6 @@ from bmrm.data.dataset import Dataset
 from bmrm.losses.hierarchy import HierarchicalLoss
 from bmrm.model import Model, load
 
-
 _BELOW = " > "
 
 
