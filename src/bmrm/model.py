@@ -171,9 +171,9 @@ class Model:
     def decide(self, scores: Array) -> npt.NDArray[Any]:
         """Return the predictions that belong to scores."""
         if self.classes is None:
-            return self.loss.decide(scores)
+            return np.asarray(self.loss.decide(scores))
         if self.task == "multilabel":
-            return (scores > cast(Array, self.thresholds)[0]).astype(np.int64)
+            return np.asarray(scores > cast(Array, self.thresholds)[0], dtype=np.int64)
         if self.task == "ordinal":
             return np.asarray(self.classes[np.searchsorted(cast(Array, self.thresholds), scores, side="left")])
         if scores.ndim == 2:

@@ -35,7 +35,7 @@ def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Array
     text = json.dumps({**first, **header, "sha256": _digest(arrays)}, ensure_ascii=False, allow_nan=False)
     members = {_HEADER: np.frombuffer(text.encode(), dtype=np.uint8), **arrays}
     with atomic(path) as file:
-        np.savez(file, allow_pickle=False, **members)  # type: ignore[arg-type]
+        np.savez(file, allow_pickle=False, **members)
 
 
 def parse(content: bytes) -> tuple[dict[str, Any], Arrays]:

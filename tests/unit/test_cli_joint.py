@@ -171,7 +171,7 @@ def test_hierarchies(kind, loss):
 
 
 def test_measures_of_hierarchies():
-    found, y, predicted, scores = evaluated("paths.npz", "--loss", "hierarchical_softmax")
+    found, y, predicted, _scores = evaluated("paths.npz", "--loss", "hierarchical_softmax")
     tree = Tree.from_paths(LEAVES)
     place = {name: node for node, name in enumerate(tree.names)}
     distances = [tree.distances()[place[a], place[b]] for a, b in zip(y, predicted)]
@@ -381,7 +381,7 @@ def test_measures_that_are_asked_for():
 
 
 def test_grades():
-    found, y, predicted, scores = evaluated("query.svm", "--loss", "ordinal", "--lam", 0.01)
+    found, y, predicted, _scores = evaluated("query.svm", "--loss", "ordinal", "--lam", 0.01)
     model, data = bmrm.load("m.bmrm"), bmrm.read("query.svm")
     assert model.classes.tolist() == sorted(set(y))
     assert found["mae"] == metrics.mean_absolute_error(y, predicted)

@@ -35,7 +35,8 @@ class EvaluateOptions:
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--zero-based", type=click.Choice(["auto", "true", "false"]),
               help="Whether feature indices of svmlight text start at 0.  [default: as in training]")  # fmt: skip
-@click.option("--k", metavar="NUMBER", help="Rows, or a share of them, for precision and recall at k; ranks for NDCG@k.  "
+@click.option("--k", metavar="NUMBER",
+              help="Rows, or a share of them, for precision and recall at k; ranks for NDCG@k.  "
               "[default: the loss's, 10 for ranking]")  # fmt: skip
 @click.option("--beta", type=click.FloatRange(min=0.0, min_open=True), help="For F-beta.  [default: the loss's]")
 @click.option("--json", is_flag=True, help="Write one JSON object to standard output.")

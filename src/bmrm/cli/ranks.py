@@ -35,7 +35,7 @@ def mean_ndcg(y: Array, scores: Array, queries: list[Array], weight: Array, k: i
 
 
 def mean_reciprocal_rank(y: Array, scores: Array, queries: list[Array], weight: Array) -> float | None:
-    """Return the mean of 1 / rank of the first document with a grade above 0; among equal scores the others come first."""
+    """Return the mean of 1 / rank of the first document with a grade above 0; the others come first in a tie."""
     if not weight.any():
         return None
     found = []

@@ -52,9 +52,11 @@ _ADVICE = {
               help="Whether feature indices of svmlight text start at 0.")  # fmt: skip
 @click.option("--weights", type=_PATH, help="A .npy file with one weight for each row.")
 @click.option("--hierarchy", type=_PATH,
-              help="The tree of classes: lines 'parent child', or nested JSON.  [default: labels are paths a/b/c]")  # fmt: skip
+              help="The tree of classes: lines 'parent child', or nested JSON.  "
+              "[default: labels are paths a/b/c]")  # fmt: skip
 @click.option("--costs", type=_PATH,
-              help="A matrix, .npy or text: the cost of each label (column) where another (row) is true, sorted.")  # fmt: skip
+              help="A matrix, .npy or text, in the order of the sorted labels: what it costs to predict the one of the "
+              "column where the one of the row is true.")  # fmt: skip
 @click.option("--multiclass", type=click.Choice(["auto", "joint", "one_vs_rest"]), default="auto", show_default=True,
               help="More than two classes: one joint problem (hinge, logistic), or each against the rest.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)

@@ -152,7 +152,9 @@ def _indicator(y: Any) -> tuple[npt.NDArray[Any], Array]:
     """Return the labels and the matrix of zeros and ones."""
     if hasattr(y, "tocsr"):
         y = y.toarray()
-    if isinstance(y, (np.ndarray, list)) and np.ndim(y[0] if len(y) else 0) == 0:
+    if isinstance(y, np.ndarray) and y.dtype.kind == "O" and y.ndim == 1:
+        y = y.tolist()
+    if isinstance(y, (np.ndarray, list)) and not (len(y) and _is_row(y[0])):
         raise ValueError("y must be a matrix of zeros and ones, or a set of labels for each row; got one label each")
     matrix = y if isinstance(y, np.ndarray) else np.asarray(y) if _is_matrix(y) else None
     if matrix is None:
@@ -162,6 +164,10 @@ def _indicator(y: Any) -> tuple[npt.NDArray[Any], Array]:
     if matrix.ndim != 2 or matrix.shape[1] < 2:
         raise ValueError(f"y must have a column for each of at least two labels, got shape {matrix.shape}")
     return np.arange(matrix.shape[1]), matrix.astype(np.float64)
+
+
+def _is_row(labels: Any) -> bool:
+    return isinstance(labels, (set, frozenset)) or np.ndim(labels) > 0
 
 
 def _is_matrix(y: Any) -> bool:

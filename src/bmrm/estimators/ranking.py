@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.metrics import ndcg_score
 
-from bmrm.estimators.base import LAM
+from bmrm.estimators.base import LAM, checked_weight
 from bmrm.estimators.callbacks import with_callbacks
 from bmrm.estimators.joint import JointModel
 from bmrm.losses import Loss
@@ -119,7 +119,14 @@ class Ranker(JointModel):
         """Return the score of each row; within a query, the largest comes first."""
         return self._scores(X, None)[:, 0]
 
-    def score(self, X: Any, y: Any, qid: npt.ArrayLike | None = None, k: int | None = 10) -> float:
+    def score(
+        self,
+        X: Any,
+        y: Any,
+        qid: npt.ArrayLike | None = None,
+        k: int | None = 10,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> float:
         """Return the mean NDCG@k (linear gains as scikit-learn has them) of the queries with different grades.
 
         Parameters
@@ -131,19 +138,20 @@ class Ranker(JointModel):
             The query of each row; all rows are one query by default.
         k : int, optional
             Places that count; all for None.
+        sample_weight : array-like of shape (m,), optional
+            A weight for each query: its rows have the same.
         """
         scores, grades = self.predict(X), np.asarray(y, dtype=np.float64)
         groups = queries(qid, len(scores))
         order = np.argsort(groups, kind="stable")
         ends = np.flatnonzero(np.diff(groups[order])) + 1
-        found = [
-            ndcg_score([grades[rows]], [scores[rows]], k=k)
-            for rows in np.split(order, ends)
-            if np.ptp(grades[rows]) > 0.0
-        ]
-        if not found:
+        graded = [rows for rows in np.split(order, ends) if np.ptp(grades[rows]) > 0.0]
+        weight = checked_weight(sample_weight, len(scores))
+        shares = np.ones(len(graded)) if weight is None else np.array([weight[rows].max() for rows in graded])
+        if not shares.any():
             raise ValueError("no query has documents of different grades: there is nothing to rank")
-        return float(np.mean(found))
+        found = [ndcg_score([grades[rows]], [scores[rows]], k=k) for rows in graded]
+        return float(np.average(found, weights=shares))
 
 
 def queries(qid: npt.ArrayLike | None, m: int) -> npt.NDArray[np.int64]:
