@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from catalogue import all_losses, all_regularizers, all_solvers, data_for, is_bounded_below, sample_for, tolerance
+from catalogue import (
+    all_losses,
+    all_regularizers,
+    all_solvers,
+    data_for,
+    is_bounded_below,
+    sample_for,
+    scalar_losses,
+    tolerance,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import models
@@ -146,11 +155,11 @@ def test_a_path_is_its_separate_solves(loss, kind, solver):
 @pytest.mark.parametrize("loss", all_losses(), ids=repr)
 def test_all_solvers_agree(loss):
     X, y, groups = sample_for(loss)
-    regularizers = all_regularizers(X.shape[1] + loss.learns_offset)
-    for regularizer in regularizers if loss.couples == "row" else [L2(), L1()]:
+    risk = LinearRisk(X, y, loss, groups=groups, n_threads=1)
+    for regularizer in all_regularizers(risk.dim) if loss in scalar_losses() else [L2(), L1()]:
         if not is_bounded_below(loss, regularizer):
             continue
-        problem = Problem(LinearRisk(X, y, loss, groups=groups, n_threads=1), regularizer, 0.1)
+        problem = Problem(risk, regularizer, 0.1)
         fitting = [solver for solver in all_solvers() if not missing(solver, problem)]
         results = [solve(problem, solver, tol=max(1e-5, tolerance(solver))) for solver in fitting]
         assert all(result.converged for result in results)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from catalogue import all_losses
+from catalogue import scalar_losses
 
 from bmrm import LinearRisk, Problem, solve
 from bmrm._traits import Trait
@@ -137,7 +137,7 @@ def test_interior_point_solves_the_lasso_of_quantiles(tau, lam):
     assert result.certificate.upper <= solve(problem, "ls_bmrm", tol=1e-5).certificate.upper * (1 + 1e-6)
 
 
-@pytest.mark.parametrize("loss", [loss for loss in all_losses() if Trait.PIECEWISE in loss.traits], ids=repr)
+@pytest.mark.parametrize("loss", [loss for loss in scalar_losses() if Trait.PIECEWISE in loss.traits], ids=repr)
 def test_ramps_are_the_loss(loss):
     """value + slope (z - at) + the ramps is the loss, and any theta in the box gives a plane below it."""
     if loss.tilt:
