@@ -30,6 +30,7 @@ _TRIALS = 40
 _ROWS_PER_COLUMN = 8.0
 _SHORTEST = 1e-10  # step: below, slopes are rounding
 _LEVENBERG = 1e-6
+_LEAST_SHARE = 0.1  # of the objective, in the first width
 _TINY = float(np.finfo(np.float64).tiny)
 _FLAT = 0.3  # of the first slope on a line: there the search ends
 _ENOUGH = 0.1  # of the excess: with that error an inner problem is solved
@@ -133,6 +134,7 @@ class _Run:
         value, weighted, _ = self.risk.loss_and_slopes(self.point.scores)
         slopes = np.divide(weighted, self.p, out=np.zeros_like(weighted), where=self.p > 0.0)
         square = _core.inner(weighted, slopes)
+        value = max(value, _LEAST_SHARE * self._objective(self.point))  # a start may lie on the kinks
         if not (np.isfinite(value) and value > 0.0 and square > 0.0):
             return 0.5 * slopes, 1.0
         return 0.5 * slopes, square / (3.0 * value)
