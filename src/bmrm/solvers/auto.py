@@ -15,7 +15,7 @@ from bmrm.risks.base import Array
 from bmrm.risks.linear import LinearRisk
 from bmrm.risks.scaled import powers_of_two
 from bmrm.solvers.base import Solver, Start, Step, bundle_for
-from bmrm.solvers.choice import for_smooth_rows, is_easy, rows_are_hard
+from bmrm.solvers.choice import for_smooth_rows, for_wide_rows, is_easy, rows_are_hard
 from bmrm.solvers.coordinate import Coordinate
 from bmrm.solvers.dual_coordinate import DualCoordinate
 from bmrm.solvers.interior_point import InteriorPoint
@@ -52,8 +52,8 @@ class Auto(Solver, name="auto"):
                                      near a kink or on a slope
     other rows, l1 or elastic net    `semismooth_newton`, if columns are few
     smooth rows, l1 or elastic net   `coordinate`; with bounds on w, for l2 and no penalty as well
-    `softmax` and other smooth       `newton`, then `lbfgs`
-    losses of several scores, l2
+    `softmax` and other smooth       `newton`, then `lbfgs`; the latter first beyond 1000 columns, unless
+    losses of several scores, l2     coordinates are free
     `multiclass_hinge`, l2           `dual_coordinate`
     smooth                           `lbfgs`
     ===============================  =====================================================================
@@ -180,7 +180,7 @@ def _chosen(problem: Problem, uneven: bool) -> list[Solver]:
     free = getattr(problem.regularizer, "free", ())
     chosen: list[Solver] = []
     if fits(Newton):
-        chosen += for_smooth_rows(problem) if Trait.ROWS in problem.traits else [Newton(), LBFGS()]
+        chosen += for_smooth_rows(problem) if Trait.ROWS in problem.traits else for_wide_rows(problem)
     elif fits(Coordinate):
         chosen.append(Coordinate())
     elif fits(SemismoothNewton) and (few or fits(DualCoordinate)):

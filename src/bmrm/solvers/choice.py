@@ -14,6 +14,7 @@ from bmrm.solvers.dual_coordinate import DualCoordinate
 from bmrm.solvers.lbfgs import LBFGS
 from bmrm.solvers.newton import Newton
 from bmrm.solvers.newton_system import MOST_COLUMNS
+from bmrm.solvers.newton_wide import MOST_BLOCK_COLUMNS
 
 _HARD_ROWS = 3.0  # q: beyond, semismooth Newton steps beat dual coordinate descent where columns are few
 _HARD_RESIDUALS = 0.02  # the same, for losses of residuals
@@ -42,6 +43,18 @@ def for_smooth_rows(problem: Problem) -> list[Solver]:
     if risk.dim > MOST_COLUMNS:
         return [LBFGS(), Newton()] if is_easy(problem) or q > _HOPELESS_ROWS else [DualCoordinate(), LBFGS()]
     return [DualCoordinate(), Newton()] if _dual_cost(risk, q) < _newton_cost(risk) else [Newton()]
+
+
+def for_wide_rows(problem: Problem) -> list[Solver]:
+    """Return the solvers for smooth losses of several scores with l2, the best first.
+
+    Newton's method needs the blocks of the classes for its conjugate gradients to be few; where there are too many
+    columns for them, L-BFGS takes fewer products, but its planes say little where coordinates are free.
+    """
+    risk = problem.risk
+    many = isinstance(risk, LinearRisk) and risk.design.n_cols > MOST_BLOCK_COLUMNS
+    many = many and Trait.FREE_COORDINATES not in problem.traits
+    return [LBFGS(), Newton()] if many else [Newton(), LBFGS()]
 
 
 def rows_are_hard(problem: Problem) -> bool:
