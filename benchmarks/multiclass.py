@@ -5,14 +5,9 @@ constants. `bmrm.solve(..., "auto")` stops by its own certificate; the others ge
 meets the target, and the fastest solver of scikit-learn counts. Writes docs/benchmarks/multiclass.md.
 """
 
-import os
-
-THREADS = "2"
-for name in ["OMP", "OPENBLAS", "MKL"]:
-    os.environ.setdefault(f"{name}_NUM_THREADS", THREADS)
-
 import argparse
 import lzma
+import os
 import time
 import warnings
 from pathlib import Path
