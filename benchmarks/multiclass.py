@@ -139,7 +139,7 @@ def page(rows):
     """Return the table and its means as Markdown."""
     lines = ["# Multiclass losses against other packages", "", " ".join(__doc__.split("\n\n")[1].split()), ""]
     lines += [
-        f"bmrm {bmrm.__version__}, {THREADS} threads; ratio = rival / bmrm, above 1 is faster than the rival.",
+        f"bmrm {bmrm.__version__}, {os.cpu_count()} cores; the ratio is rival / bmrm: above 1 bmrm is faster.",
         "",
     ]
     lines += [

@@ -49,12 +49,13 @@ def for_wide_rows(problem: Problem) -> list[Solver]:
     """Return the solvers for smooth losses of several scores with l2, the best first.
 
     Newton's method needs the blocks of the classes for its conjugate gradients to be few; where there are too many
-    columns for them, L-BFGS takes fewer products, but its planes say little where coordinates are free.
+    columns for them, L-BFGS takes fewer products, but its planes say little where coordinates are free. It keeps few
+    pairs and planes there: vectors as long as w cost as much as the data.
     """
     risk = problem.risk
     many = isinstance(risk, LinearRisk) and risk.design.n_cols > MOST_BLOCK_COLUMNS
     many = many and Trait.FREE_COORDINATES not in problem.traits
-    return [LBFGS(), Newton()] if many else [Newton(), LBFGS()]
+    return [LBFGS(memory=6, planes=4), Newton()] if many else [Newton(), LBFGS()]
 
 
 def rows_are_hard(problem: Problem) -> bool:
