@@ -23,7 +23,8 @@ suppress_warnings = ["myst.xref_missing", "ref.ref"]
 def fitting(loss, regularizer):
     """Names of the solvers that take this pair, or the reason why there is none."""
     rng = np.random.default_rng(0)
-    risk = bmrm.LinearRisk(rng.normal(size=(8, 3)), loss.draw(rng, 8)[0], loss)
+    y, groups = loss.draw(rng, 8)
+    risk = bmrm.LinearRisk(rng.normal(size=(8, 3)), y, loss, groups=groups)
     try:
         problem = bmrm.Problem(risk, regularizer, 0.1)
     except ValueError:

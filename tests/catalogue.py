@@ -1,7 +1,8 @@
 """The product of everything registered: losses x regularizers x solvers x layouts of the data.
 
 A new plug-in appears here by itself. Each triple is visited with one layout, which rotates; all layouts are
-visited under the marker `slow`.
+visited under the marker `slow`. Losses of several rows, which solvers know by values and subgradients only, are
+visited by one solver for each regularizer, which rotates as well.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from reference import models
+from reference import models, sets
 from scipy import sparse
 
 from bmrm import LinearRisk, Problem
@@ -45,8 +46,8 @@ def all_losses() -> list[Loss]:
 
 
 def scalar_losses() -> list[Loss]:
-    """Return the losses of one score for each row."""
-    return [loss for loss in all_losses() if not isinstance(loss, VectorLoss)]
+    """Return the losses of one row and its one score."""
+    return [loss for loss in all_losses() if loss.couples == "row" and not isinstance(loss, VectorLoss)]
 
 
 def all_regularizers(dim: int) -> list[Regularizer]:
@@ -74,17 +75,24 @@ def tolerance(solver: Solver, problem: Problem | None = None) -> float:
 
 
 @cache
-def data_for(loss: Loss, m: int = ROWS, d: int = COLUMNS) -> tuple[np.ndarray, np.ndarray]:
-    """Return X, some of it 0, with entries that float32 holds exactly, and targets of the loss's own kind."""
-    rng = np.random.default_rng(zlib.crc32(repr(loss).encode()))
+def sample_for(loss: Loss, d: int = COLUMNS) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Return X, some of it 0, with entries that float32 holds exactly, targets and groups of the loss's own kind."""
+    rng, m = np.random.default_rng(zlib.crc32(repr(loss).encode())), sets.rows_for(loss, ROWS)
     X = rng.normal(size=(m, d)) * (rng.random((m, d)) < 0.8)
-    return X.astype(np.float32).astype(np.float64), loss.draw(rng, m)[0]
+    return X.astype(np.float32).astype(np.float64), *loss.draw(rng, m)
+
+
+def data_for(loss: Loss, d: int = COLUMNS) -> tuple[np.ndarray, np.ndarray]:
+    """Return X and targets, for a loss that takes no groups."""
+    X, y, groups = sample_for(loss, d)
+    assert groups is None
+    return X, y
 
 
 @cache
 def risk_for(loss: Loss, layout: str = "dense64") -> LinearRisk:
-    X, y = data_for(loss)
-    return LinearRisk(LAYOUTS[layout](X), y, loss, n_threads=1)
+    X, y, groups = sample_for(loss)
+    return LinearRisk(LAYOUTS[layout](X), y, loss, groups=groups, n_threads=1)
 
 
 @cache
@@ -113,17 +121,20 @@ class Case:
 
 
 def is_bounded_below(loss: Loss, regularizer: Regularizer) -> bool:
-    """Whether the pair makes a problem at all."""
+    """Whether the pair makes a problem at all; an adaptive margin has no bound along a column without a penalty."""
+    if loss.name == "nu_hinge" and Trait.FREE_COORDINATES in regularizer.traits:
+        return False
     return Trait.UNBOUNDED_RISK not in loss.traits or Trait.STRONGLY_CONVEX in regularizer.traits
 
 
 @cache
 def reference_optimum(loss: Loss, example: int) -> float:
-    X, risk = data_for(loss)[0], risk_for(loss)
+    X, y, groups = sample_for(loss)
+    risk = risk_for(loss)
     if risk.design.intercept:
         X = np.column_stack([X, np.ones(ROWS)])
     bound = Problem(risk, all_regularizers(risk.dim)[example], LAM).regularizer
-    return models.optimum(loss, X, risk.targets, bound, LAM)
+    return models.optimum(loss, X, risk.targets if loss.couples == "row" else y, bound, LAM, groups=groups)
 
 
 def all_pairs() -> list[tuple[Loss, int]]:
@@ -139,17 +150,17 @@ def all_pairs() -> list[tuple[Loss, int]]:
 def all_cases() -> list[pytest.param]:
     """Return each triple that fits, with all layouts; one of them, which rotates, is not slow.
 
-    Losses of several scores meet all solvers but two in turn: they differ in their rows only, which have tests.
+    Losses of several scores or rows meet `auto` and the other solvers in turn: to a solver they are values and slopes.
     """
     cases = []
     for number, (loss, example) in enumerate(all_pairs()):
-        for place, solver in enumerate(all_solvers()):
-            if missing(solver, problem_for(loss, example)):
-                continue
-            rotates = isinstance(loss, VectorLoss) and solver.name not in ("auto", "ls_bmrm")
+        fitting = [solver for solver in all_solvers() if not missing(solver, problem_for(loss, example))]
+        single = loss.couples == "row" and not isinstance(loss, VectorLoss)
+        for place, solver in enumerate(fitting):
+            visited = single or place == number % len(fitting) or solver.name == "auto"
             for k, layout in enumerate(LAYOUTS):
                 case = Case(loss, example, solver, layout)
-                chosen = k == (number + place) % len(LAYOUTS) and not (rotates and (number + place) % 3)
+                chosen = visited and k == (number + place) % len(LAYOUTS)
                 cases.append(pytest.param(case, id=repr(case), marks=() if chosen else pytest.mark.slow))
     return cases
 

@@ -12,9 +12,22 @@ from bmrm.cli import main
 
 ROWS, COLUMNS = 120, 6
 
+# A file of each task, and a measure that `evaluate` prints for it.
+FILES = {
+    "classification": ("two.svm", "accuracy"),
+    "regression": ("count.svm", "rmse"),
+    "novelty": ("two.svm", "rejected"),
+    "multilabel": ("sets.svm", "hamming_loss"),
+    "hierarchy": ("paths.npz", "tree_loss"),
+    "multivariate": ("several.npz", "rmse"),
+    "ordinal": ("query.svm", "mae"),
+    "ranking": ("query.svm", "mrr"),
+}
+LEAVES = ("animal/cat", "animal/dog", "plant/tree/oak", "plant/tree/elm")
+
 
 def write_files():
-    """Write files with two labels, three labels, numbers and counts to the current directory."""
+    """Write a file of every task to the current directory."""
     rng = np.random.default_rng(0)
     X, w = rng.normal(size=(ROWS, COLUMNS)), rng.normal(size=COLUMNS)
     scores = X @ w + rng.normal(size=ROWS)
@@ -22,6 +35,13 @@ def write_files():
     bmrm.write("real.svm", X, scores)
     bmrm.write("count.svm", X, rng.poisson(np.exp(scores / 5)).astype(float))
     bmrm.write("words.npz", X, np.array(["red", "green", "blue"])[np.argmax(X[:, :3], axis=1)])
+    queries, grades = np.arange(ROWS) // 10, np.digitize(scores, [-1.0, 0.0, 1.0])
+    bmrm.write("query.svm", X, grades.astype(float), groups=queries)
+    bmrm.write("several.npz", X, np.column_stack([scores, X[:, 0] + rng.normal(size=ROWS)]))
+    bmrm.write("paths.npz", X, np.array(LEAVES)[np.argmax(X[:, :4] + rng.normal(size=(ROWS, 4)), axis=1)])
+    has = X[:, :4] + 0.3 * rng.normal(size=(ROWS, 4)) > 0.4
+    bmrm.write("sets.svm", X, [tuple(10.0 + np.flatnonzero(row)) for row in has])
+    bmrm.write("sets.npz", X, has.astype(float))
     bmrm.write("three.svm", X, np.argmax(X[:, :3], axis=1).astype(float))
 
 

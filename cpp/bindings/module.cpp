@@ -15,6 +15,7 @@ void bind_rows(nb::module_& m);
 void bind_dual(nb::module_& m);
 void bind_coordinate(nb::module_& m);
 void bind_wide(nb::module_& m);
+void bind_sets(nb::module_& m);
 void bind_bend(nb::module_& m);
 void bind_wide_dual(nb::module_& m);
 }  // namespace bmrm::py
@@ -48,6 +49,7 @@ NB_MODULE(_core, m) {
   bmrm::py::bind_dual(m);
   bmrm::py::bind_coordinate(m);
   bmrm::py::bind_wide(m);
+  bmrm::py::bind_sets(m);
   bmrm::py::bind_bend(m);
   bmrm::py::bind_wide_dual(m);
 }

@@ -41,7 +41,16 @@ from bmrm.risks import LinearRisk, Risk
 
 if TYPE_CHECKING:
     from bmrm import testing
-    from bmrm.estimators import LinearClassifier, LinearRegressor, NoveltyDetector
+    from bmrm.estimators import (
+        HierarchicalClassifier,
+        LinearClassifier,
+        LinearRegressor,
+        MultilabelClassifier,
+        NoveltyDetector,
+        OrdinalRegressor,
+        Ranker,
+        ScoreClassifier,
+    )
     from bmrm.model import Model, load
 
 __version__ = "0.1.0"
@@ -50,15 +59,20 @@ __all__ = [
     "Certificate",
     "DataError",
     "Dataset",
+    "HierarchicalClassifier",
     "LinearClassifier",
     "LinearRegressor",
     "LinearRisk",
     "Model",
+    "MultilabelClassifier",
     "NoveltyDetector",
+    "OrdinalRegressor",
     "Problem",
+    "Ranker",
     "Record",
     "Result",
     "Risk",
+    "ScoreClassifier",
     "Status",
     "certify",
     "load",
@@ -73,6 +87,11 @@ __all__ = [
 ]
 
 _LAZY = {
+    "ScoreClassifier": "bmrm.estimators",
+    "Ranker": "bmrm.estimators",
+    "OrdinalRegressor": "bmrm.estimators",
+    "MultilabelClassifier": "bmrm.estimators",
+    "HierarchicalClassifier": "bmrm.estimators",
     "LinearClassifier": "bmrm.estimators",
     "LinearRegressor": "bmrm.estimators",
     "NoveltyDetector": "bmrm.estimators",

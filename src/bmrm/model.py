@@ -2,38 +2,31 @@
 
 from __future__ import annotations
 
-import dataclasses
-import hashlib
-import io
-import json
 import math
 import os
-import warnings
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
-from numpy.lib import format as npy
 
+from bmrm import model_file
 from bmrm._errors import DataError
 from bmrm._registry import UnknownName
 from bmrm.certificate import Certificate, Status
 from bmrm.data import Design
-from bmrm.data.atomic import atomic
-from bmrm.losses import LOSSES, Loss
+from bmrm.losses import LOSSES, Loss, VectorLoss
 from bmrm.losses import get as get_loss
+from bmrm.losses.hierarchy import HierarchicalLoss
+from bmrm.losses.scores import WholeSetLoss
+from bmrm.model_file import typed
+from bmrm.outcomes import probabilities_of
 
 Array = npt.NDArray[np.float64]
-
-_FORMAT = "bmrm model"
-_FORMAT_VERSION = 1
-_HEADER = "header"
-_ARRAYS = {"coef": "f", "intercept": "f", "classes": "biufU"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +36,8 @@ class Model:
     Parameters
     ----------
     coef : array of shape (k, d)
-        One row for each score; k = 1 unless there are more than two classes.
+        One row for each score: one for two classes, one for each of more classes, for each label of label sets, for
+        each node of a hierarchy, or for each number to predict.
     intercept : array of shape (k,)
     loss : Loss
     regularizer : str
@@ -54,11 +48,15 @@ class Model:
     tol : float
         The relative gap that was asked for.
     certificates : sequence of Certificate
-        One for each score.
+        One for each problem that was solved: one for each score of classes against the rest, else one in all.
     statuses : sequence of Status
-        One for each score.
+        One for each problem.
     classes : array, optional
-        The labels of a classifier, numbers or text; scores of two classes are positive for the second one.
+        The labels of a classifier, numbers or text; scores of two classes are positive for the second one. Increasing
+        grades where they are predicted. The names of the nodes that may be predicted follow from a hierarchy.
+    thresholds : array, optional
+        For label sets, the number above which a label's score makes it one of a row's; for g grades, the g - 1 scores
+        between them.
     config : dict, optional
         All settings of the run, as plain JSON values.
     history : dict, optional
@@ -89,6 +87,7 @@ class Model:
     certificates: Sequence[Certificate]
     statuses: Sequence[Status]
     classes: npt.NDArray[Any] | None = None
+    thresholds: Array | None = None
     config: Mapping[str, Any] = field(default_factory=dict)
     history: Mapping[str, Any] = field(default_factory=dict)
     version: str = field(default_factory=lambda: version("bmrm"))
@@ -97,25 +96,26 @@ class Model:
         coef = np.atleast_2d(np.ascontiguousarray(self.coef, dtype=np.float64))
         intercept = np.atleast_1d(np.ascontiguousarray(self.intercept, dtype=np.float64))
         classes = None if self.classes is None else np.asarray(self.classes)
+        thresholds = None if self.thresholds is None else np.atleast_1d(np.asarray(self.thresholds, dtype=np.float64))
+        if classes is None and isinstance(self.loss, HierarchicalLoss):
+            classes = _node_names(self.loss)
         object.__setattr__(self, "coef", coef)
         object.__setattr__(self, "intercept", intercept)
         object.__setattr__(self, "classes", classes)
+        object.__setattr__(self, "thresholds", thresholds)
         object.__setattr__(self, "certificates", tuple(self.certificates))
         object.__setattr__(self, "statuses", tuple(self.statuses))
-        k = coef.shape[0]
-        if coef.ndim != 2 or k == 0 or intercept.shape != (k,):
-            raise ValueError(f"coef has shape {coef.shape} and intercept {intercept.shape}; expected (k, d), (k,)")
-        if len(self.certificates) != k or len(self.statuses) != k:
-            raise ValueError(f"{k} rows of coef need {k} certificates and statuses")
-        if (classes is None) == (self.task == "classification"):
-            raise ValueError(f"loss '{self.loss.name}' is for {self.task}; classes are for classification only")
-        if classes is not None and (classes.ndim != 1 or len(classes) != (2 if k == 1 else max(k, 3))):
-            raise ValueError(f"classes have shape {classes.shape}, which does not fit {k} rows of coef")
+        _check_parts(self)
 
     @property
     def task(self) -> str:
-        """'classification', 'regression' or 'novelty'."""
+        """What the loss is for: 'classification', 'regression', 'novelty', 'multilabel', 'hierarchy' and so on."""
         return str(self.loss.task)
+
+    @property
+    def joint(self) -> bool:
+        """Whether one problem was solved for all scores."""
+        return isinstance(self.loss, VectorLoss)
 
     @property
     def n_features(self) -> int:
@@ -124,7 +124,7 @@ class Model:
 
     @property
     def certificate(self) -> Certificate:
-        """What was proved; for more than two classes, of the sum of the classes' objectives."""
+        """What was proved; for classes against the rest, of the sum of the classes' objectives."""
         if len(self.certificates) == 1:
             return self.certificates[0]
         upper = math.fsum(each.upper for each in self.certificates)
@@ -145,17 +145,16 @@ class Model:
         DataError
             If X does not have `n_features` columns.
         """
-        design = Design(X, intercept=True)
-        if design.n_cols != self.n_features:
-            raise DataError(f"X has {design.n_cols} features, but the model was trained with {self.n_features}")
-        rows = np.column_stack([self.coef, self.intercept])
-        scores = np.column_stack([design.dot(np.ascontiguousarray(w)) for w in rows])
+        scores = linear_scores(X, self.coef, self.intercept)
         if offset is not None:
             scores += np.asarray(offset, dtype=np.float64).reshape(-1, 1)
-        return scores[:, 0] if len(rows) == 1 else scores
+        return scores[:, 0] if len(self.coef) == 1 and self.task != "multivariate" else scores
 
     def predict(self, X: Any, offset: npt.ArrayLike | None = None) -> npt.NDArray[Any]:
         """Return labels, or what the loss makes of the scores where there are no classes.
+
+        For label sets it is a matrix (m, k) with 1 for each label of a row, for hierarchies the names of nodes, for
+        ranking the scores.
 
         Parameters
         ----------
@@ -165,13 +164,38 @@ class Model:
         """
         return self.decide(self.decision_function(X, offset))
 
+    def predict_proba(self, X: Any, offset: npt.ArrayLike | None = None) -> Array:
+        """Return the probability (m, k) of each class, for the losses logistic, softmax and hierarchical_softmax."""
+        return self.probabilities(self.decision_function(X, offset))
+
     def decide(self, scores: Array) -> npt.NDArray[Any]:
         """Return the predictions that belong to scores."""
         if self.classes is None:
-            return self.loss.decide(scores)
+            return np.asarray(self.loss.decide(scores))
+        if self.task == "multilabel":
+            return np.asarray(scores > cast(Array, self.thresholds)[0], dtype=np.int64)
+        if self.task == "ordinal":
+            return np.asarray(self.classes[np.searchsorted(cast(Array, self.thresholds), scores, side="left")])
         if scores.ndim == 2:
-            return np.asarray(self.classes[np.argmax(scores, axis=1)])
+            return np.asarray(self.classes[np.argmax(self.class_scores(scores), axis=1)])
+        if self.joint:
+            return np.asarray(self.classes[(scores >= 0.0).astype(np.intp)])
+        if isinstance(self.loss, WholeSetLoss):  # the intercept is a threshold, to be exceeded
+            return np.asarray(self.classes[(scores > 0.0).astype(np.intp)])
         return np.asarray(self.classes[(self.loss.decide(scores) > 0.0).astype(np.intp)])
+
+    def class_scores(self, scores: Array) -> Array:
+        """Return the scores of the classes: for hierarchies, the sums over their paths, else the scores."""
+        return self.loss.class_scores(scores) if isinstance(self.loss, HierarchicalLoss) else scores
+
+    def probabilities(self, scores: Array) -> Array:
+        """Return the probabilities (m, k) that belong to scores."""
+        found = probabilities_of(self.loss, scores)
+        if found is None:
+            raise DataError(
+                f"loss '{self.loss.name}' yields no probabilities; logistic, softmax and hierarchical_softmax do"
+            )
+        return found
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a NumPy .npz archive of plain arrays; it appears complete or not at all.
@@ -183,14 +207,22 @@ class Model:
         """
         arrays = {"coef": self.coef, "intercept": self.intercept}
         if self.classes is not None:
-            arrays["classes"] = _plain_labels(self.classes)
-        header = json.dumps(_header_of(self, arrays), ensure_ascii=False, allow_nan=False)
-        members = {_HEADER: np.frombuffer(header.encode(), dtype=np.uint8), **arrays}
-        with atomic(path) as file:
-            np.savez(file, allow_pickle=False, **members)  # type: ignore[arg-type]
+            arrays["classes"] = model_file.plain_labels(self.classes)
+        if self.thresholds is not None:
+            arrays["thresholds"] = self.thresholds
+        model_file.write(path, _header_of(self), arrays)
 
     def __str__(self) -> str:
         return f"{self.loss.name or type(self.loss).__name__} + {self.lam:g} {self.regularizer}: {self.certificate}"
+
+
+def linear_scores(X: Any, coef: Array, intercept: Array) -> Array:
+    """Return X coef' + intercept, of shape (m, k); another number of columns than coef has raises DataError."""
+    design, k = Design(X, intercept=True), len(coef)
+    if design.n_cols != coef.shape[1]:
+        raise DataError(f"X has {design.n_cols} features, but the model was trained with {coef.shape[1]}")
+    rows = np.column_stack([coef, intercept])
+    return (design.dot(rows[0]) if k == 1 else design.widened(k).dot(rows.T.reshape(-1))).reshape(-1, k)
 
 
 def load(path: str | os.PathLike[str]) -> Model:
@@ -223,8 +255,7 @@ def load(path: str | os.PathLike[str]) -> Model:
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from error
     try:
-        members = _members(content)
-        return _model_of(members)
+        return _model_of(*model_file.parse(content))
     except UnknownName as error:
         raise DataError(f"{path}: {error} (import the module that defines it before loading)") from error
     except (DataError, zipfile.BadZipFile) as error:
@@ -234,40 +265,50 @@ def load(path: str | os.PathLike[str]) -> Model:
         raise DataError(f"{path}: not a usable model file ({kind}: {error})") from error
 
 
-def plain_parameters(thing: Any) -> dict[str, Any]:
-    """Return the parameters of a loss, regularizer or solver by name, as plain JSON values.
-
-    Examples
-    --------
-    >>> import bmrm
-    >>> from bmrm.model import plain_parameters
-    >>> plain_parameters(bmrm.losses.Quantile(tau=0.9))
-    {'tau': 0.9}
-    """
-    if not dataclasses.is_dataclass(thing):
-        return {}
-    return {f.name: _plain(getattr(thing, f.name)) for f in dataclasses.fields(thing) if f.init}
+def _node_names(loss: HierarchicalLoss) -> npt.NDArray[Any]:
+    return np.array(loss.tree.names)[loss.classes()]
 
 
-def _plain(value: Any) -> Any:
-    """The value with arrays and tuples as lists, and numbers of NumPy as Python's."""
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
-    return value
+def _check_parts(model: Model) -> None:
+    """Raise unless the shapes fit each other and the loss."""
+    coef, intercept, loss, k = model.coef, model.intercept, model.loss, model.coef.shape[0]
+    if coef.ndim != 2 or k == 0 or intercept.shape != (k,):
+        raise ValueError(f"coef has shape {coef.shape} and intercept {intercept.shape}; expected (k, d), (k,)")
+    n = 1 if model.joint else k
+    if len(model.certificates) != n or len(model.statuses) != n:
+        raise ValueError(f"{k} rows of coef by loss '{loss.name}' need {n} certificates and statuses")
+    if (isinstance(loss, WholeSetLoss) or loss.couples == "group") and k != 1:
+        raise ValueError(f"loss '{loss.name}' has one score for each row, but coef has {k} rows")
+    labeled = model.task in ("classification", "multilabel", "hierarchy", "ordinal")
+    if (model.classes is not None) != labeled:
+        raise ValueError(
+            f"loss '{loss.name}' is for {model.task}, which " + ("needs" if labeled else "has no") + " classes"
+        )
+    if model.classes is not None:
+        _check_classes(model, model.classes)
+    wanted = {"multilabel": (1,), "ordinal": (0 if model.classes is None else len(model.classes) - 1,)}.get(model.task)
+    found = None if model.thresholds is None else model.thresholds.shape
+    if found != wanted:
+        raise ValueError(f"thresholds have shape {found}, but {model.task} needs {wanted}")
+    if model.thresholds is not None and not (np.diff(model.thresholds) >= 0.0).all():
+        raise ValueError("the thresholds between grades fall")
 
 
-def _plain_labels(classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    labels = classes.astype(str) if classes.dtype.kind == "O" else classes
-    if classes.dtype.kind == "O" and not all(isinstance(label, str) for label in classes.tolist()):
-        raise DataError("a model file holds labels that are numbers or text; these are mixed objects")
-    if labels.dtype.kind not in _ARRAYS["classes"]:
-        raise DataError(f"a model file holds labels that are numbers or text, not {labels.dtype}")
-    return labels
+def _check_classes(model: Model, classes: npt.NDArray[Any]) -> None:
+    k, n = len(model.coef), len(classes)
+    if isinstance(model.loss, HierarchicalLoss):
+        fits = k == model.loss.tree.n_nodes and np.array_equal(classes, _node_names(model.loss))
+    elif model.task == "ordinal":
+        fits = k == 1 and n >= 2 and classes.dtype.kind in "biuf" and bool((np.diff(classes.astype(float)) > 0).all())
+    elif model.task == "multilabel":
+        fits = n == k >= 2
+    else:
+        fits = n == (2 if k == 1 else max(k, 3))
+    if classes.ndim != 1 or not fits:
+        raise ValueError(f"classes have shape {classes.shape}, which does not fit {k} rows of coef and {model.task}")
 
 
-def _header_of(model: Model, arrays: dict[str, npt.NDArray[Any]]) -> dict[str, Any]:
+def _header_of(model: Model) -> dict[str, Any]:
     name = model.loss.name
     if not name or LOSSES.get(name) is not type(model.loss):
         raise DataError(
@@ -275,97 +316,34 @@ def _header_of(model: Model, arrays: dict[str, npt.NDArray[Any]]) -> dict[str, A
             f"define it with name='...' in its class statement"
         )
     return {
-        "format": _FORMAT,
-        "format_version": _FORMAT_VERSION,
         "version": model.version,
         "loss": name,
-        "loss_parameters": plain_parameters(model.loss),
+        "loss_parameters": model_file.plain_parameters(model.loss),
         "regularizer": model.regularizer,
         "lam": float(model.lam),
         "solver": model.solver,
         "tol": float(model.tol),
-        "certificates": [_pack(each) for each in model.certificates],
+        "certificates": [model_file.pack(each) for each in model.certificates],
         "statuses": [status.name for status in model.statuses],
         "config": dict(model.config),
         "history": dict(model.history),
-        "sha256": _digest(arrays),
     }
 
 
-def _pack(certificate: Certificate) -> dict[str, Any]:
-    ends = {"upper": certificate.upper, "lower": certificate.lower}
-    return {"source": certificate.source} | {k: float(v) if np.isfinite(v) else None for k, v in ends.items()}
-
-
-def _unpack(packed: Any) -> Certificate:
-    upper = np.inf if packed["upper"] is None else float(packed["upper"])
-    lower = -np.inf if packed["lower"] is None else float(packed["lower"])
-    return Certificate.of(upper, lower, _typed(packed, "source", str))
-
-
-def _digest(arrays: Mapping[str, npt.NDArray[Any]]) -> str:
-    digest = hashlib.sha256()
-    for name, array in sorted(arrays.items()):
-        digest.update(f"{name} {array.dtype.str} {array.shape};".encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()
-
-
-def _members(content: bytes) -> dict[str, npt.NDArray[Any]]:
-    """The arrays of the archive; what it declares is compared with its size before memory is set aside."""
-    known = {f"{name}.npy": kinds for name, kinds in (_ARRAYS | {_HEADER: "u"}).items()}
-    with warnings.catch_warnings(), zipfile.ZipFile(io.BytesIO(content)) as archive:
-        warnings.simplefilter("ignore")
-        entries = archive.infolist()
-        names = [entry.filename for entry in entries]
-        if f"{_HEADER}.npy" not in names or not set(names) <= set(known) or len(set(names)) < len(names):
-            raise DataError(f"it holds {names[:8]}; expected {sorted(known)}")
-        if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
-            raise DataError("it is compressed; model files are not")
-        if sum(entry.file_size for entry in entries) > len(content):
-            raise DataError("it declares more bytes than it has")
-        return {e.filename.removesuffix(".npy"): _array(archive.read(e), known[e.filename]) for e in entries}
-
-
-def _array(content: bytes, kinds: str) -> npt.NDArray[Any]:
-    stream = io.BytesIO(content)
-    if npy.read_magic(stream) != (1, 0):
-        raise DataError("an array has another format version than 1.0")
-    shape, by_columns, dtype = npy.read_array_header_1_0(stream)
-    if dtype.kind not in kinds or by_columns or any(size < 0 for size in shape):
-        raise DataError(f"an array has type {dtype} and shape {shape}, which is not expected")
-    if stream.tell() + math.prod(shape) * dtype.itemsize != len(content):
-        raise DataError("the header of an array does not agree with its size")
-    return np.frombuffer(content, dtype=dtype, offset=stream.tell()).reshape(shape)
-
-
-def _model_of(members: dict[str, npt.NDArray[Any]]) -> Model:
-    header = json.loads(members.pop(_HEADER).tobytes().decode())
-    if not isinstance(header, dict) or header.get("format") != _FORMAT:
-        raise DataError(f"its header does not say '{_FORMAT}'")
-    if header.get("format_version") != _FORMAT_VERSION:
-        raise DataError(f"format version {header.get('format_version')!r}; this bmrm reads {_FORMAT_VERSION}")
-    if header.get("sha256") != _digest(members):
-        raise DataError("the checksum of its arrays does not match")
+def _model_of(header: dict[str, Any], arrays: model_file.Arrays) -> Model:
     return Model(
-        coef=members["coef"],
-        intercept=members["intercept"],
-        classes=members.get("classes"),
-        loss=get_loss(_typed(header, "loss", str), **_typed(header, "loss_parameters", dict)),
-        regularizer=_typed(header, "regularizer", str),
-        lam=_typed(header, "lam", float),
-        solver=_typed(header, "solver", str),
-        tol=_typed(header, "tol", float),
-        certificates=[_unpack(each) for each in _typed(header, "certificates", list)],
-        statuses=[Status[name] for name in _typed(header, "statuses", list)],
-        config=_typed(header, "config", dict),
-        history=_typed(header, "history", dict),
-        version=_typed(header, "version", str),
+        coef=arrays["coef"],
+        intercept=arrays["intercept"],
+        classes=arrays.get("classes"),
+        thresholds=arrays.get("thresholds"),
+        loss=get_loss(typed(header, "loss", str), **typed(header, "loss_parameters", dict)),
+        regularizer=typed(header, "regularizer", str),
+        lam=typed(header, "lam", float),
+        solver=typed(header, "solver", str),
+        tol=typed(header, "tol", float),
+        certificates=[model_file.unpack(each) for each in typed(header, "certificates", list)],
+        statuses=[Status[name] for name in typed(header, "statuses", list)],
+        config=typed(header, "config", dict),
+        history=typed(header, "history", dict),
+        version=typed(header, "version", str),
     )
-
-
-def _typed(header: Any, name: str, kind: type) -> Any:
-    value = header[name]
-    if not isinstance(value, kind):
-        raise DataError(f"'{name}' in its header is {type(value).__name__}; expected {kind.__name__}")
-    return value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from catalogue import all_losses, all_regularizers, all_solvers, data_for, is_bounded_below, tolerance
+from catalogue import all_losses, all_regularizers, all_solvers, data_for, is_bounded_below, sample_for, tolerance
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import models
@@ -145,11 +145,12 @@ def test_a_path_is_its_separate_solves(loss, kind, solver):
 
 @pytest.mark.parametrize("loss", all_losses(), ids=repr)
 def test_all_solvers_agree(loss):
-    X, y = data_for(loss)
-    for regularizer in all_regularizers(X.shape[1] + loss.learns_offset):
+    X, y, groups = sample_for(loss)
+    regularizers = all_regularizers(X.shape[1] + loss.learns_offset)
+    for regularizer in regularizers if loss.couples == "row" else [L2(), L1()]:
         if not is_bounded_below(loss, regularizer):
             continue
-        problem = Problem(LinearRisk(X, y, loss, n_threads=1), regularizer, 0.1)
+        problem = Problem(LinearRisk(X, y, loss, groups=groups, n_threads=1), regularizer, 0.1)
         fitting = [solver for solver in all_solvers() if not missing(solver, problem)]
         results = [solve(problem, solver, tol=max(1e-5, tolerance(solver))) for solver in fitting]
         assert all(result.converged for result in results)
@@ -207,8 +208,11 @@ def test_planes_hold_for_every_lam_and_regularizer(loss, rng):
 def test_no_bound_exceeds_any_objective(loss, example, power, seed, m, d, intercept, solver):
     """Whatever the problem and however early the run ends: lower <= J(w) for every w, and the gap is not negative."""
     rng = np.random.default_rng(seed)
+    m = m if loss.couples == "row" else m + 3  # a pair, or a query
     X = rng.normal(size=(m, d)) * rng.choice([1e-2, 1.0, 10.0])
-    risk = LinearRisk(X, loss.draw(rng, m)[0], loss, intercept=intercept, n_threads=1)
+    y, groups = loss.draw(rng, m)
+    intercept = intercept and not loss.shift_slope(loss.encode(y, groups))
+    risk = LinearRisk(X, y, loss, groups=groups, intercept=intercept, n_threads=1)
     regularizer = all_regularizers(risk.dim)[example]
     if not is_bounded_below(loss, regularizer):
         return

@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 from catalogue import all_losses, scalar_losses
+from reference import sets
 from reference.naive import NAIVE
 from scipy.optimize import minimize_scalar
 
@@ -16,6 +17,8 @@ from bmrm.losses import Loss, PiecewiseQuadratic, VectorLoss
 from bmrm.testing import check_loss
 
 every_loss = pytest.mark.parametrize("loss", all_losses(), ids=repr)
+every_row_loss = pytest.mark.parametrize("loss", [loss for loss in all_losses() if loss.couples == "row"], ids=repr)
+every_set_loss = pytest.mark.parametrize("loss", [loss for loss in all_losses() if loss.couples != "row"], ids=repr)
 every_scalar_loss = pytest.mark.parametrize("loss", scalar_losses(), ids=repr)
 
 
@@ -29,7 +32,7 @@ def test_rules(loss):
     check_loss(loss)
 
 
-@every_loss
+@every_row_loss
 @pytest.mark.parametrize("size", [0.1, 1.0, 10.0])
 def test_value_is_the_formula(loss, size, rng):
     y = loss.encode(*loss.draw(rng, 200))
@@ -40,6 +43,25 @@ def test_value_is_the_formula(loss, size, rng):
     assert value == pytest.approx(weight @ expected, rel=1e-13, abs=1e-13)
     rows = [loss.evaluate(f, y, unit)[0] for unit in np.eye(200)]
     np.testing.assert_allclose(rows, expected, rtol=1e-13, atol=1e-13)
+
+
+@every_set_loss
+@pytest.mark.parametrize("size", [0.1, 1.0, 10.0])
+def test_value_is_that_of_brute_force(loss, size, rng):
+    """Random scores, and scores from a grid, where many are equal or exactly 1 apart."""
+    m = sets.rows_for(loss, 40)
+    for _ in range(20):
+        y, groups = loss.draw(rng, m)
+        targets = loss.encode(y, groups)
+        rows = {"row": np.arange(m), "group": groups, "none": np.zeros(m, int)}[loss.weighted_by]
+        weight = rng.uniform(0.1, 2.0, size=m)[rows]
+        terms = sets.TERMS[loss.name](loss, y, groups, weight)
+        for f in (size * rng.normal(size=m), size * rng.integers(-3, 4, size=m), 0.5 * rng.integers(-3, 4, size=m)):
+            value, slopes = loss.evaluate(f.astype(float), targets, weight)
+            assert value == pytest.approx(sets.value(terms, f), rel=1e-13, abs=1e-13)
+            assert loss.evaluate(f.astype(float), targets, weight)[0] == value
+            for g in f + size * rng.normal(size=(10, m)) * rng.choice([1e-3, 1.0]):
+                assert sets.value(terms, g) >= value + slopes @ (g - f) - 1e-12 * (1.0 + size)
 
 
 @every_scalar_loss

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from catalogue import LAYOUTS, all_losses, data_for, risk_for, scalar_losses
+from catalogue import LAYOUTS, all_losses, data_for, risk_for, sample_for, scalar_losses
 
 from bmrm import LinearRisk, losses
 from bmrm.testing import check_risk
 
 every_loss = pytest.mark.parametrize("loss", all_losses(), ids=repr)
+every_row_loss = pytest.mark.parametrize("loss", [loss for loss in all_losses() if loss.couples == "row"], ids=repr)
 every_scalar_loss = pytest.mark.parametrize("loss", scalar_losses(), ids=repr)
 every_layout = pytest.mark.parametrize("layout", LAYOUTS)
 
@@ -69,8 +70,8 @@ def test_layouts_agree(loss, layout, rng):
 
 @every_loss
 def test_float32_data(loss, rng):
-    X, y = rng.normal(size=(50, 6)), loss.draw(rng, 50)[0]
-    one, other = LinearRisk(X, y, loss), LinearRisk(X.astype(np.float32), y, loss)
+    X, (y, groups) = rng.normal(size=(50, 6)), loss.draw(rng, 50)
+    one, other = (LinearRisk(Z, y, loss, groups=groups) for Z in (X, X.astype(np.float32)))
     assert_same(one, other, 0.5 * rng.normal(size=one.dim), 0.5 * rng.normal(size=one.dim), 1e-5)
 
 
@@ -79,11 +80,11 @@ def test_float32_data(loss, rng):
 def test_threads_do_not_change_a_bit(loss, layout, rng):
     m, d = 6000, 20
     X = LAYOUTS[layout](rng.normal(size=(m, d)) * (rng.random((m, d)) < 0.3))
-    y = loss.draw(rng, m)[0]
-    w, w2 = 0.1 * rng.normal(size=(2, LinearRisk(X, y, loss).dim))
+    y, groups = loss.draw(rng, m)
+    w, w2 = 0.1 * rng.normal(size=(2, LinearRisk(X, y, loss, groups=groups).dim))
     answers = []
     for n_threads in (1, 2, 4):
-        risk = LinearRisk(X, y, loss, n_threads=n_threads)
+        risk = LinearRisk(X, y, loss, groups=groups, n_threads=n_threads)
         value, a = risk.evaluate(w)
         point = risk.at(w)
         line = point.toward(w2)
@@ -92,12 +93,12 @@ def test_threads_do_not_change_a_bit(loss, layout, rng):
     np.testing.assert_array_equal(answers[2], answers[0])
 
 
-@every_scalar_loss
+@pytest.mark.parametrize("loss", [each for each in all_losses() if not isinstance(each, losses.VectorLoss)], ids=repr)
 def test_offset_shifts_scores(loss, rng):
-    X, y = data_for(loss)
+    X, y, groups = sample_for(loss)
     offset = rng.normal(size=X.shape[0])
-    shifted = LinearRisk(X, y, loss, offset=offset)
-    column = LinearRisk(np.column_stack([offset, X]), y, loss)
+    shifted = LinearRisk(X, y, loss, groups=groups, offset=offset)
+    column = LinearRisk(np.column_stack([offset, X]), y, loss, groups=groups)
     for w in rng.normal(size=(3, shifted.dim)):
         (value, a), (value2, a2) = shifted.evaluate(w), column.evaluate(np.concatenate([[1.0], w]))
         assert value == pytest.approx(value2, rel=1e-12)
@@ -110,14 +111,19 @@ def test_offset_shifts_scores(loss, rng):
 def test_intercept_is_a_column_of_ones(loss, layout, rng):
     if loss.learns_offset:
         return
-    X, y = data_for(loss)
-    one = LinearRisk(LAYOUTS[layout](X), y, loss, intercept=True)
-    other = LinearRisk(np.column_stack([X, np.ones(X.shape[0])]), y, loss)
-    assert one.unpenalized == tuple(range(X.shape[1] * one.n_outputs, one.dim))
+    X, y, groups = sample_for(loss)
+    if loss.shift_slope(risk_for(loss).targets):
+        with pytest.raises(ValueError, match="takes no intercept"):
+            LinearRisk(LAYOUTS[layout](X), y, loss, groups=groups, intercept=True)
+        return
+    one = LinearRisk(LAYOUTS[layout](X), y, loss, groups=groups, intercept=True)
+    other = LinearRisk(np.column_stack([X, np.ones(X.shape[0])]), y, loss, groups=groups)
+    assert set(one.unpenalized) <= set(range(X.shape[1] * one.n_outputs, one.dim))
+    assert isinstance(loss, losses.VectorLoss) or one.unpenalized == (X.shape[1],)
     assert_same(one, other, rng.normal(size=one.dim), rng.normal(size=one.dim), 1e-12)
 
 
-@every_loss
+@pytest.mark.parametrize("loss", [loss for loss in all_losses() if loss.weighted_by == "row"], ids=repr)
 @pytest.mark.parametrize("layout", ["dense64", "csr32"])
 def test_weights_are_repetitions(loss, layout, rng):
     X, y = data_for(loss)
@@ -125,6 +131,18 @@ def test_weights_are_repetitions(loss, layout, rng):
     weight[:2] = [0, 3]
     one = LinearRisk(LAYOUTS[layout](X), y, loss, sample_weight=weight)
     other = LinearRisk(LAYOUTS[layout](np.repeat(X, weight, axis=0)), np.repeat(y, weight, axis=0), loss)
+    assert_same(one, other, rng.normal(size=one.dim), rng.normal(size=one.dim), 1e-12)
+
+
+@pytest.mark.parametrize("loss", [loss for loss in all_losses() if loss.weighted_by == "group"], ids=repr)
+def test_weights_of_queries_are_repetitions(loss, rng):
+    X, y, groups = sample_for(loss)
+    times = rng.permutation([0, 1, 3])[groups]
+    copies = [(groups == q) & (times > copy) for copy in range(3) for q in range(3)]
+    rows = np.concatenate([np.flatnonzero(copy) for copy in copies])
+    names = np.repeat(np.arange(len(copies)), [copy.sum() for copy in copies])
+    one = LinearRisk(X, y, loss, sample_weight=times, groups=groups)
+    other = LinearRisk(X[rows], y[rows], loss, groups=names)
     assert_same(one, other, rng.normal(size=one.dim), rng.normal(size=one.dim), 1e-12)
 
 

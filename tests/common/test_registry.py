@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import doctest
 import importlib
 import inspect
@@ -9,8 +10,8 @@ import pkgutil
 
 import numpy as np
 import pytest
-from catalogue import all_losses
-from reference import models, naive
+from catalogue import all_losses, scalar_losses
+from reference import models, naive, sets
 
 import bmrm
 from bmrm import _core
@@ -38,6 +39,25 @@ CATALOGUE = {
         "huber",
         "poisson",
         "piecewise_quadratic",
+        "multiclass_hinge",
+        "scaled_multiclass_hinge",
+        "softmax",
+        "multivariate_regression",
+        "multilabel_hinge",
+        "hierarchical_hinge",
+        "hierarchical_softmax",
+        "nu_hinge",
+        "nu_epsilon_insensitive",
+        "roc_area",
+        "fbeta",
+        "precision_at_k",
+        "recall_at_k",
+        "break_even",
+        "ordinal",
+        "pairwise_rank",
+        "ndcg",
+        "mrr",
+        "expected_rank_utility",
     ],
     "regularizers": ["l2", "l1", "elastic_net", "zero"],
     "solvers": [
@@ -112,7 +132,7 @@ def test_names_and_documentation(cls):
     assert first.endswith("."), first
     assert "Examples\n--------" in document
     assert ">>>" in document
-    fields = [name for name, field in cls.__dataclass_fields__.items() if field.init]
+    fields = [field.name for field in dataclasses.fields(cls) if field.init]
     if fields:
         assert "Parameters\n----------" in document
         for name in fields:
@@ -131,8 +151,8 @@ def test_losses_have_examples_and_counterparts(cls):
     assert cls.examples()
     assert all(type(loss) is cls for loss in cls.examples())
     assert len(set(cls.examples())) == len(cls.examples())
-    assert cls.name in naive.NAIVE
-    assert cls.name in models.LOSSES
+    assert cls.name in sets.TERMS or (cls.name in naive.NAIVE and cls.name in models.LOSSES)
+    assert (cls.name in sets.TERMS) == (cls.couples != "row")
 
 
 @pytest.mark.parametrize("cls", list(REGULARIZERS.values()), ids=lambda cls: cls.name)
@@ -144,7 +164,7 @@ def test_regularizers_have_examples_and_counterparts(cls):
 def test_every_compiled_loss_has_a_class():
     assert set(_core.loss_names()) <= set(LOSSES)
     for loss in all_losses():
-        assert loss.kernel() is not None
+        assert (loss.kernel() is not None) == (loss in scalar_losses())
 
 
 @pytest.mark.parametrize(
@@ -179,6 +199,11 @@ def test_wrong_parameters_are_named():
         ("squared_epsilon_insensitive", "eps", [-0.1, np.inf]),
         ("novelty", "rho", [np.nan, np.inf]),
         ("nu_novelty", "nu", [0.0, 1.0, np.nan]),
+        ("fbeta", "beta", [0.0, -1.0, np.inf, np.nan]),
+        ("precision_at_k", "k", [0, -1, 0.0, 1.0, 1.5, np.nan, True, "2"]),
+        ("recall_at_k", "k", [0, -0.5, 2.0]),
+        ("ndcg", "k", [0, -1, 0.5, True]),
+        ("expected_rank_utility", "half_life", [1.0, 0.5, np.inf, np.nan]),
     ],
 )
 def test_parameters_out_of_range(name, parameter, bad):

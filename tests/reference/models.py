@@ -13,6 +13,8 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
+from reference import sets
+
 ERROR = 1e-7
 
 
@@ -125,19 +127,41 @@ def penalty(regularizer: Any, lam: float, w: cp.Variable) -> tuple[cp.Expression
 
 
 def optimum(
-    loss: Any, X: np.ndarray, y: np.ndarray, regularizer: Any, lam: float, weight: np.ndarray | None = None
+    loss: Any,
+    X: np.ndarray,
+    y: np.ndarray,
+    regularizer: Any,
+    lam: float,
+    weight: np.ndarray | None = None,
+    groups: np.ndarray | None = None,
 ) -> float:
-    """Return min J for a dense X that holds the constant column already; the regularizer is bound to its width."""
+    """Return min J for a dense X that holds the constant column already; the regularizer is bound to its width.
+
+    y are the encoded targets; the raw ones for losses of several rows.
+    """
     m, d = X.shape
     k = loss.n_scores(y) if loss.name in VECTOR_LOSSES else 0
     w = cp.Variable(d * k if k else d)
     scores = X @ cp.reshape(w, (d, k), order="C") if k else X @ w
+    omega, bounds = penalty(regularizer, lam, w)
+    shares = np.full(m, 1.0 / m) if weight is None else weight / np.sum(weight)
+    if loss.name in sets.TERMS:
+        return solved(omega + of_terms(sets.TERMS[loss.name](loss, y, groups, shares), scores), bounds)
     rows = LOSSES[loss.name](loss, scores, y)
     rows, constraints = rows if isinstance(rows, tuple) else (rows, [])
-    shares = np.full(m, 1.0 / m) if weight is None else weight / np.sum(weight)
-    omega, bounds = penalty(regularizer, lam, w)
     tilt = loss.tilt * w[d - 1] if loss.tilt else 0.0
     return solved(omega + shares @ rows + tilt, constraints + bounds)
+
+
+def of_terms(terms: list[sets.Term], f: cp.Expression) -> cp.Expression:
+    """Return sum of share * max(A f + b); terms of as many planes go together."""
+    total = 0.0
+    for n in {len(b) for _, _, b in terms}:
+        some = [term for term in terms if len(term[2]) == n]
+        A, b = np.concatenate([A for _, A, _ in some]), np.concatenate([b for _, _, b in some])
+        planes = cp.reshape(A @ f + b, (len(some), n), order="C")
+        total = total + np.array([share for share, _, _ in some]) @ cp.max(planes, axis=1)
+    return total
 
 
 def master_optimum(normals: np.ndarray, offsets: np.ndarray, regularizer: Any, lam: float) -> float:

@@ -1,5 +1,7 @@
 """One line of NumPy for each loss, from the catalogue's formulas: name -> function(loss, f, y) -> value of each row.
 
+Losses of several rows are in `sets`: name -> function(loss, y, groups, weight) -> terms.
+
 `nu_novelty` takes scores from which rho is already taken away; its term -nu rho is the risk's, not the loss's.
 """
 

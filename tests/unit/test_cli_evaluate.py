@@ -42,6 +42,7 @@ def test_multiclass_measures(files):
     found, y, predicted, _ = evaluated("words.npz")
     assert found["accuracy"] == metrics.accuracy_score(y, predicted)
     assert found["macro_f1"] == metrics.f1_score(y, predicted, average="macro")
+    assert found["micro_f1"] == metrics.f1_score(y, predicted, average="micro")
     assert found["classes"] == ["blue", "green", "red"]
     assert found["confusion"] == metrics.confusion_matrix(y, predicted).tolist()
 

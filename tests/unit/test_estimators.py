@@ -19,6 +19,9 @@ from sklearn.preprocessing import StandardScaler
 import bmrm
 from bmrm import LinearClassifier, LinearRegressor, NoveltyDetector
 from bmrm.estimators.offset import centered
+from bmrm.losses.ranking import QueryLoss
+from bmrm.losses.scores import WholeSetLoss
+from bmrm.losses.vector import ClassLoss
 
 TIGHT = {"lam": 1e-2, "tol": 1e-10}
 ESTIMATORS = {
@@ -26,7 +29,8 @@ ESTIMATORS = {
     "regression": LinearRegressor,
     "novelty": NoveltyDetector,
 }
-LOSSES = [loss for cls in bmrm.losses.LOSSES.values() for loss in cls.examples() if loss.task in ESTIMATORS]
+EVERY_LOSS = [loss for cls in bmrm.losses.LOSSES.values() for loss in cls.examples()]
+LOSSES = [loss for loss in EVERY_LOSS if loss.task in ESTIMATORS and loss.couples == "row"]
 
 
 def rows(m: int = 40, d: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -37,6 +41,8 @@ def rows(m: int = 40, d: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray
 
 def targets(loss: bmrm.losses.Loss, scores: np.ndarray) -> np.ndarray:
     """Targets of the kind that the loss is for."""
+    if isinstance(loss, ClassLoss):  # as many classes as the examples with costs have
+        return np.array(["a", "b", "c"])[np.digitize(scores, np.quantile(scores, [0.28, 0.66]))]
     if loss.task == "classification":
         return np.where(scores > np.median(scores), "yes", "no")
     return np.floor(np.abs(scores)) if loss.name == "poisson" else scores
@@ -49,6 +55,16 @@ def values(model: Any, X: np.ndarray) -> np.ndarray:
 
 def estimator_for(loss: bmrm.losses.Loss, **parameters: Any) -> Any:
     return ESTIMATORS[loss.task](loss=loss, **parameters)
+
+
+@pytest.mark.parametrize("loss", [loss for loss in EVERY_LOSS if isinstance(loss, WholeSetLoss | QueryLoss)], ids=str)
+@pytest.mark.parametrize("estimator", [LinearClassifier, LinearRegressor])
+def test_losses_of_several_rows_are_refused(estimator: Any, loss: bmrm.losses.Loss) -> None:
+    X, scores = rows()
+    fits = estimator is LinearClassifier and loss.task == "classification"
+    message = "ScoreClassifier" if fits else f"is for {loss.task}; {estimator.__name__} takes losses for"
+    with pytest.raises(ValueError, match=message):
+        estimator(loss=loss).fit(X, scores > 0)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bmrm.estimators.classification import _classes, _two_classes
+from bmrm.estimators.labels import classes_of, two_classes
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.int8, np.uint8])
@@ -13,7 +13,7 @@ def test_two_classes_are_those_of_the_sorted_way(rng, dtype, labels, weighted):
     y = np.array(labels, dtype=dtype)[rng.integers(0, 2, size=50)]
     y[:2] = labels
     weight = rng.random(50) if weighted else None
-    found, expected = _two_classes(y, weight), _classes(y, weight)
+    found, expected = two_classes(y, weight), classes_of(y, weight)
     assert found is not None
     assert found[0].dtype == expected[0].dtype
     assert np.array_equal(found[0], expected[0])
@@ -21,7 +21,7 @@ def test_two_classes_are_those_of_the_sorted_way(rng, dtype, labels, weighted):
 
 
 def test_truth_values_are_two_classes():
-    classes, codes = _two_classes(np.array([True, False, True]), None)
+    classes, codes = two_classes(np.array([True, False, True]), None)
     assert classes.tolist() == [False, True]
     assert codes.tolist() == [1, 0, 1]
 
@@ -41,11 +41,11 @@ def test_truth_values_are_two_classes():
     ],
 )
 def test_everything_else_is_left_to_the_sorted_way(y):
-    assert _two_classes(y, None) is None
+    assert two_classes(y, None) is None
 
 
 def test_a_class_without_weight_does_not_count():
     y, weight = np.array([0, 1, 1]), np.array([1.0, 0.0, 0.0])
-    assert _two_classes(y, weight) is None
+    assert two_classes(y, weight) is None
     with pytest.raises(ValueError, match="one class only"):
-        _classes(y, weight)
+        classes_of(y, weight)

@@ -15,39 +15,55 @@ import bmrm
 from bmrm import DataError, Status
 
 CERTIFICATE = bmrm.Certificate.of(0.5, 0.4999, "auto")
+ONE_ROW = np.array([[1.0, -2.0, 0.5]])
 LOSSES = [loss for cls in bmrm.losses.LOSSES.values() for loss in cls.examples()]
+
+
+# For each task: the number of scores, the labels (None: there are none, or they follow from the loss), the thresholds.
+SHAPES = {
+    "multilabel": (3, ["a", "b", "c"], [0.125]),
+    "multivariate": (2, None, None),
+    "ordinal": (1, [1.0, 2.0, 4.0], [-0.5, 1.0]),
+    "classification": (1, [-1.0, 1.0], None),
+}
 
 
 def make(loss=None, **changes):
     loss = bmrm.losses.Hinge() if loss is None else loss
-    k = len(changes.get("coef", [0]))
+    k, classes, thresholds = SHAPES.get(loss.task, (1, None, None))
+    if loss.task == "hierarchy":
+        k = loss.tree.n_nodes
+    if isinstance(loss, bmrm.losses.VectorLoss) and loss.task == "classification":
+        k, classes = 3, ["a", "b", "c"]
+    n_problems = 1 if isinstance(loss, bmrm.losses.VectorLoss) else len(changes.get("coef", [0]))
     settings = {
-        "coef": np.array([[1.0, -2.0, 0.5]]),
-        "intercept": np.array([0.25]),
+        "coef": (np.arange(3.0 * k).reshape(k, 3) * 7.0 % 5.0) - np.array([[1.0, 2.0, 0.5]]) if k > 1 else ONE_ROW,
+        "intercept": np.array([0.25, *np.arange(k - 1)]),
         "loss": loss,
-        "classes": np.array([-1.0, 1.0]) if loss.task == "classification" else None,
+        "classes": None if classes is None else np.array(classes),
+        "thresholds": thresholds,
         "regularizer": "l2",
         "lam": 1e-2,
         "solver": "auto",
         "tol": 1e-3,
-        "certificates": [CERTIFICATE] * k,
-        "statuses": [Status.CONVERGED] * k,
+        "certificates": [CERTIFICATE] * n_problems,
+        "statuses": [Status.CONVERGED] * n_problems,
         "config": {"seed": 3},
         "history": {"iterations": 5},
     }
     return bmrm.Model(**settings | changes)
 
 
-def three_classes(classes=("a", "b", "c"), **changes):
+def three_classes(classes=("a", "b", "c"), loss=None, **changes):
     coef, intercept = np.arange(9.0).reshape(3, 3) % 5, np.array([0.0, 1.0, -1.0])
-    return make(coef=coef, intercept=intercept, classes=np.array(classes), **changes)
+    return make(loss, coef=coef, intercept=intercept, classes=np.array(classes), **changes)
 
 
 X = np.random.default_rng(0).normal(size=(50, 3))
 
 
 def assert_same(a, b):
-    for name in ("coef", "intercept"):
+    for name in ("coef", "intercept", "thresholds"):
         assert np.array_equal(getattr(a, name), getattr(b, name))
     if a.classes is None:
         assert b.classes is None
@@ -145,11 +161,83 @@ def test_several_certificates_add_up():
         {"certificates": []},
         {"coef": np.zeros((0, 3)), "certificates": [], "statuses": [], "intercept": np.zeros(0)},
         {"loss": bmrm.losses.Huber()},
+        {"thresholds": [0.0]},
     ],
 )
 def test_parts_that_do_not_fit(changes):
     with pytest.raises(ValueError):
         make(**{"classes": np.array([0, 1])} | changes)
+
+
+@pytest.mark.parametrize(
+    ("loss", "changes", "message"),
+    [
+        ("multilabel_hinge", {"thresholds": None}, "thresholds have shape None"),
+        ("multilabel_hinge", {"thresholds": [0.0, 1.0]}, r"thresholds have shape \(2,\)"),
+        ("multilabel_hinge", {"classes": None}, "needs classes"),
+        ("multilabel_hinge", {"classes": np.arange(4)}, "does not fit 3 rows"),
+        ("multilabel_hinge", {"certificates": [CERTIFICATE] * 3}, "need 1 certificates"),
+        ("softmax", {"classes": np.arange(2)}, "does not fit 3 rows"),
+        ("softmax", {"statuses": [Status.CONVERGED] * 3}, "need 1 certificates"),
+        ("hierarchical_hinge", {"classes": np.arange(3)}, "does not fit 4 rows"),
+        ("hierarchical_hinge", {"coef": np.ones((3, 3)), "intercept": np.zeros(3)}, "does not fit 3 rows"),
+        ("ordinal", {"thresholds": [1.0, 0.0]}, "thresholds between grades fall"),
+        ("ordinal", {"thresholds": [0.0]}, "thresholds have shape"),
+        ("ordinal", {"classes": np.array([2.0, 1.0, 4.0])}, "does not fit"),
+        ("ndcg", {"classes": np.arange(2)}, "has no classes"),
+        ("roc_area", {"coef": np.ones((3, 3)), "intercept": np.zeros(3), "classes": np.arange(3)}, "one score"),
+    ],
+)
+def test_parts_that_do_not_fit_the_task(loss, changes, message):
+    with pytest.raises(ValueError, match=message):
+        make(bmrm.losses.get(loss), **changes)
+
+
+def test_predictions_by_task():
+    sets = make(bmrm.losses.MultilabelHinge())
+    scores = X @ sets.coef.T + sets.intercept
+    assert np.array_equal(sets.predict(X), scores > 0.125)
+    grades = make(bmrm.losses.Ordinal())
+    f = grades.decision_function(X)
+    assert np.array_equal(grades.predict(X), np.where(f > 1.0, 4.0, np.where(f > -0.5, 2.0, 1.0)))
+    assert {1.0, 2.0, 4.0} == set(grades.predict(X))
+    tree = bmrm.losses.Tree.from_paths(["a/x", "a/y", "b"])
+    nodes = make(bmrm.losses.HierarchicalSoftmax(tree))
+    sums = (X @ nodes.coef.T + nodes.intercept) @ tree.on_paths().T
+    assert nodes.classes.tolist() == ["a/x", "a/y", "b"]
+    assert nodes.predict(X).tolist() == nodes.classes[np.argmax(sums[:, [1, 2, 3]], axis=1)].tolist()
+    assert np.array_equal(make(bmrm.losses.Ndcg()).predict(X), make(bmrm.losses.Ndcg()).decision_function(X))
+    several = make(bmrm.losses.MultivariateRegression())
+    np.testing.assert_allclose(several.predict(X), X @ several.coef.T + several.intercept, rtol=1e-13, atol=1e-13)
+    both = make(bmrm.losses.Softmax(), coef=ONE_ROW, intercept=[0.25], classes=np.array(["n", "p"]))
+    assert np.array_equal(both.predict(X) == "p", X @ ONE_ROW[0] + 0.25 >= 0.0)
+
+
+def test_probabilities():
+    softmax = make(bmrm.losses.Softmax())
+    odds = np.exp(X @ softmax.coef.T + softmax.intercept)
+    np.testing.assert_allclose(softmax.predict_proba(X), odds / odds.sum(axis=1, keepdims=True), rtol=1e-12)
+    f = X @ ONE_ROW[0] + 0.25
+    for loss in (bmrm.losses.Softmax(), bmrm.losses.Logistic()):
+        both = make(loss, coef=ONE_ROW, intercept=[0.25], classes=np.array(["n", "p"]))
+        np.testing.assert_allclose(both.predict_proba(X)[:, 1], 1.0 / (1.0 + np.exp(-f)), rtol=1e-12)
+    rest = three_classes(loss=bmrm.losses.Logistic())
+    shares = 1.0 / (1.0 + np.exp(-(X @ rest.coef.T + rest.intercept)))
+    np.testing.assert_allclose(rest.predict_proba(X), shares / shares.sum(axis=1, keepdims=True), rtol=1e-12)
+    nodes = make(bmrm.losses.HierarchicalSoftmax())
+    assert nodes.predict_proba(X).shape == (50, 3)
+    with pytest.raises(DataError, match="'hinge' yields no probabilities"):
+        make().predict_proba(X)
+
+
+def test_a_tree_is_plain_in_the_file(tmp_path):
+    tree = bmrm.losses.Tree.from_paths(["a/x", "a/ü", "b"])
+    model = make(bmrm.losses.HierarchicalHinge(tree, nodes="all"))
+    model.save(tmp_path / "m.bmrm")
+    with (tmp_path / "m.bmrm").open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+        parameters = json.loads(arrays["header"].tobytes())["loss_parameters"]
+    assert parameters["tree"] == {"parents": [-1, 0, 0, -1], "names": ["a", "a/x", "a/ü", "b"]}
+    assert bmrm.load(tmp_path / "m.bmrm").loss == model.loss
 
 
 def test_losses_without_a_name_cannot_be_saved(tmp_path):

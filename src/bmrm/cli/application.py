@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
@@ -61,6 +62,20 @@ def one_interrupt() -> Iterator[None]:
     finally:
         if signal.getsignal(signal.SIGINT) is first:
             signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
+def plain_warnings(quiet: bool = False) -> Iterator[None]:
+    """Write warnings that are meant for users as one line each on standard error."""
+
+    def show(message: Warning | str, *rest: Any, **more: Any) -> None:
+        if not quiet:
+            click.echo(f"warning: {' '.join(str(message).split())}", err=True)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = show
+        yield
 
 
 def _failed(message: str, code: int) -> int:

@@ -11,8 +11,10 @@ import click
 import numpy as np
 
 from bmrm._errors import DataError
-from bmrm.cli.metrics import measure
+from bmrm.cli.application import plain_warnings
+from bmrm.cli.metrics import Wanted, measure
 from bmrm.cli.predict import read_for, scores_of
+from bmrm.losses.scores import check_k
 from bmrm.model import load
 
 
@@ -23,6 +25,8 @@ class EvaluateOptions:
     model: Path
     file: Path
     zero_based: str | None
+    k: str | None
+    beta: float | None
     json: bool
 
 
@@ -31,15 +35,24 @@ class EvaluateOptions:
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--zero-based", type=click.Choice(["auto", "true", "false"]),
               help="Whether feature indices of svmlight text start at 0.  [default: as in training]")  # fmt: skip
+@click.option("--k", metavar="NUMBER",
+              help="Rows, or a share of them, for precision and recall at k; ranks for NDCG@k.  "
+              "[default: the loss's, 10 for ranking]")  # fmt: skip
+@click.option("--beta", type=click.FloatRange(min=0.0, min_open=True), help="For F-beta.  [default: the loss's]")
 @click.option("--json", is_flag=True, help="Write one JSON object to standard output.")
 def evaluate(**values: Any) -> int:
-    """Compare what MODEL predicts for FILE with the labels in FILE."""
+    """Compare what MODEL predicts for FILE with the labels in FILE.
+
+    Which measures are printed depends on what the model is for. NDCG has the gains 2^grade - 1; queries without
+    documents of different grades, one of them above 0, do not count.
+    """
     options = EvaluateOptions(**values)
     model = load(options.model)
     data = read_for(model, options.file, options.zero_based)
     scores = scores_of(model, data, options.file)
     try:
-        found = measure(model, data, scores)
+        with plain_warnings():
+            found = measure(model, data, scores, Wanted(_k(options.k), options.beta))
     except ValueError as error:
         raise DataError(f"{options.file}: {error}") from error
     if options.json:
@@ -54,10 +67,7 @@ def table_of(found: dict[str, Any]) -> str:
     """Return the measures as aligned lines, and the confusion table where there is one."""
     numbers = {name: value for name, value in found.items() if name not in ("classes", "confusion")}
     width = max(map(len, numbers))
-    lines = [
-        f"{name.replace('_', ' '):<{width}}  {'undefined here' if value is None else format(value, '.6g')}"
-        for name, value in numbers.items()
-    ]
+    lines = [f"{name.replace('_', ' '):<{width}}  {_text(value)}" for name, value in numbers.items()]
     if "confusion" in found:
         cells = [["true \\ predicted", *found["classes"]]]
         cells += [[label, *row] for label, row in zip(found["classes"], found["confusion"])]
@@ -65,6 +75,24 @@ def table_of(found: dict[str, Any]) -> str:
         widths = [max(len(row[i]) for row in text) for i in range(len(text[0]))]
         lines += ["", *("  ".join(cell.rjust(w) for cell, w in zip(row, widths)) for row in text)]
     return "\n".join(lines)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return "undefined here" if value is None else format(value, ".6g")
+
+
+def _k(text: str | None) -> int | float | None:
+    """Return a number of rows, or a share of them."""
+    if text is None:
+        return None
+    try:
+        k = float(text) if set(text) & set(".eE") else int(text)
+        check_k(k, "evaluate")
+    except ValueError:
+        raise click.UsageError(f"--k {text}; expected a number of rows, or a share between 0 and 1") from None
+    return k
 
 
 def _finite(value: Any) -> Any:

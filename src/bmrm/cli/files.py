@@ -18,14 +18,12 @@ from bmrm.data.dataset import Dataset
 def read_data(
     path: Path, zero_based: str = "auto", n_features: int | None = None, threads: int | None = None
 ) -> Dataset:
-    """Read a data file; the options apply to svmlight text only. Weights and several labels are checked."""
+    """Read a data file; the options apply to svmlight text only."""
     if path.suffix.lower() in (".npy", ".npz"):
         data = bmrm.read(path)
     else:
         first = {"auto": "auto", "true": True, "false": False}[zero_based]
         data = bmrm.read(path, zero_based=first, n_features=n_features, n_threads=threads)  # type: ignore[arg-type]
-    if isinstance(data.y, list):
-        raise DataError(f"{path}: has examples with several labels, or none; expected one each")
     if data.n_examples == 0:
         raise DataError(f"{path}: no examples")
     return data

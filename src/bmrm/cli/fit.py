@@ -1,10 +1,9 @@
-"""From a data file's arrays to a model: targets, one problem for each score, one run for each problem."""
+"""From a data file's arrays to a model: one problem for each class against the rest, else one in all."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,66 +11,47 @@ import numpy.typing as npt
 from bmrm._errors import DataError
 from bmrm.certificate import Status
 from bmrm.cli.options import DEFAULT_LAM, Parts, TrainOptions
+from bmrm.cli.targets import Targets, targets_of
 from bmrm.data.dataset import Dataset
 from bmrm.data.matrix import Design
 from bmrm.driver import Result, solve
 from bmrm.losses import Loss
-from bmrm.model import Model
+from bmrm.losses.scores import WholeSetLoss
+from bmrm.losses.vector import ClassLoss, VectorLoss
+from bmrm.model import Model, linear_scores
 from bmrm.monitor import progress_monitor
+from bmrm.outcomes import least_absolute_thresholds, least_mistakes, rows_of_classes, score_threshold
 from bmrm.problem import Problem
 from bmrm.risks import LinearRisk
+
+Array = npt.NDArray[np.float64]
 
 _NO_TIME = 1e-9
 
 
 @dataclass(frozen=True)
 class Fit:
-    """A model and the runs it comes from, one for each score."""
+    """A model and the runs it comes from, one for each problem."""
 
     model: Model
     results: tuple[Result, ...]
     n_examples: int
 
 
-def class_labels(y: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the distinct labels in order, checked to be at least two and to be classes."""
-    if y.dtype.kind == "S":
-        y = y.astype(str)
-    if y.ndim != 1:
-        raise DataError(f"labels have shape {y.shape}; expected one for each row")
-    if y.dtype.kind == "f" and not np.isfinite(y).all():
-        row = int(np.flatnonzero(~np.isfinite(y))[0])
-        raise DataError(f"label of row {row} is {y[row]}; labels must be finite")
-    classes = np.unique(y)
-    if len(classes) == 1:
-        raise DataError(f"all {len(y)} labels are {classes[0]}; a classifier needs at least two classes")
-    if len(classes) > 2 and classes.dtype.kind == "f" and np.any(classes != np.round(classes)):
-        odd = classes[classes != np.round(classes)][0]
-        raise DataError(f"labels such as {odd:g} are no classes; take a loss for regression ('bmrm list losses')")
-    return classes
-
-
-def encoded(y: npt.NDArray[Any], classes: npt.NDArray[Any]) -> list[npt.NDArray[np.float64]]:
-    """Return -1 and 1 for each score: one of them for two classes, else one for each class against the rest."""
-    labels = y.astype(str) if y.dtype.kind == "S" else y
-    positives = classes[1:] if len(classes) == 2 else classes
-    return [np.where(labels == label, 1.0, -1.0) for label in positives]
-
-
 def fit(data: Dataset, options: TrainOptions, parts: Parts) -> Fit:
     """Train as the options say, with a live line on standard error."""
-    loss = parts.loss
-    classes, targets = _targets(data, loss)
+    targets = targets_of(data, parts.loss, options.extras)
+    loss, problems = targets.loss, targets.problems
     lam = _lam(data, options)
-    intercept = loss.task != "novelty" if options.intercept is None else options.intercept
+    worth_it = loss.task != "novelty" and loss.takes_offset
+    intercept = worth_it if options.intercept is None else options.intercept
     design = Design(data.X, intercept or loss.learns_offset, options.threads)
-    groups = None if loss.couples == "row" else data.groups
     results: list[Result] = []
     deadline = None if options.max_seconds is None else time.monotonic() + options.max_seconds
-    for number, target in enumerate(targets, 1):
-        risk = LinearRisk(design, target, loss, sample_weight=data.weight, groups=groups)
+    for number, target in enumerate(problems, 1):
+        risk = LinearRisk(design, target, loss, sample_weight=data.weight, groups=targets.groups)
         problem = Problem(risk, parts.regularizer, lam)
-        label = f"class {number} of {len(targets)} | " if len(targets) > 1 else ""
+        label = f"class {number} of {len(problems)} | " if len(problems) > 1 else ""
         with progress_monitor(quiet=options.quiet, label=label) as monitor:
             result = solve(
                 problem, parts.solver, tol=options.tol, max_iter=options.max_iter,
@@ -80,20 +60,8 @@ def fit(data: Dataset, options: TrainOptions, parts: Parts) -> Fit:
             if result.history:
                 monitor(result.history[-1])
         results.append(result)
-    model = _model(design, options, lam, loss, classes, results)
+    model = _model(data, design, options, lam, targets, results)
     return Fit(model, tuple(results), data.n_examples)
-
-
-def _targets(data: Dataset, loss: Loss) -> tuple[npt.NDArray[Any] | None, list[Any]]:
-    if not loss.needs_targets:
-        return None, [None]
-    if data.y is None:
-        raise DataError(f"the file has no labels, but loss '{loss.name}' needs them")
-    y = np.asarray(data.y)
-    if loss.task != "classification":
-        return None, [y]
-    classes = class_labels(y)
-    return classes, list(encoded(y, classes))
 
 
 def _lam(data: Dataset, options: TrainOptions) -> float:
@@ -112,20 +80,42 @@ def _seconds_left(deadline: float | None, results: list[Result]) -> float | None
     return None if deadline is None else max(deadline - time.monotonic(), _NO_TIME)
 
 
+def _coefficients(design: Design, loss: Loss, results: list[Result]) -> tuple[Array, Array]:
+    """Return the rows of coefficients and their constants."""
+    points, d = np.array([result.w for result in results]), design.n_cols
+    if isinstance(loss, ClassLoss):
+        return rows_of_classes(points[0], points.size // design.dim, d, free_constants=True)
+    if isinstance(loss, VectorLoss):  # one point, a matrix with a column for each score
+        points = points.reshape(design.dim, -1).T
+    return points[:, :d].copy(), points[:, d].copy() if design.intercept else np.zeros(len(points))
+
+
+def _thresholds(data: Dataset, targets: Targets, coef: Array, intercept: Array) -> tuple[Array, Array | None]:
+    """Return the constants and the thresholds, chosen on the rows of the file where the loss leaves them open."""
+    loss, (target, *_) = targets.loss, targets.problems
+    if not (loss.task == "multilabel" or isinstance(loss, WholeSetLoss)):
+        return intercept, None
+    scores = linear_scores(data.X, coef, intercept)
+    if loss.task == "multilabel":
+        return intercept, np.array([least_mistakes(scores, target > 0.0, data.weight)])
+    if loss.task == "ordinal":
+        assert targets.classes is not None
+        weight = np.ones(len(scores)) if data.weight is None else data.weight
+        return intercept, least_absolute_thresholds(scores[:, 0], target, weight, targets.classes)
+    return intercept - score_threshold(loss, scores[:, 0], target > 0.0, data.weight), None
+
+
 def _model(
-    design: Design,
-    options: TrainOptions,
-    lam: float,
-    loss: Loss,
-    classes: npt.NDArray[Any] | None,
-    results: list[Result],
+    data: Dataset, design: Design, options: TrainOptions, lam: float, targets: Targets, results: list[Result]
 ) -> Model:
-    parts = [design.split(result.w) for result in results]
+    coef, intercept = _coefficients(design, targets.loss, results)
+    intercept, thresholds = _thresholds(data, targets, coef, intercept)
     return Model(
-        coef=np.array([coef for coef, _ in parts]),
-        intercept=np.array([constant for _, constant in parts]),
-        classes=classes,
-        loss=loss,
+        coef=coef,
+        intercept=intercept,
+        classes=targets.classes,
+        thresholds=thresholds,
+        loss=targets.loss,
         regularizer=options.regularizer,
         lam=lam,
         solver=options.solver,

@@ -12,7 +12,7 @@ import click
 from bmrm._registry import first_line
 from bmrm._traits import Trait
 from bmrm.losses import LOSSES
-from bmrm.model import plain_parameters
+from bmrm.model_file import plain_parameters
 from bmrm.regularizers import REGULARIZERS
 from bmrm.solvers import SOLVERS
 

@@ -14,6 +14,7 @@ from click.core import ParameterSource
 
 from bmrm._errors import DataError
 from bmrm._registry import Registry, unknown_name
+from bmrm.cli.targets import Extras
 from bmrm.data.compress import SUFFIXES
 from bmrm.losses import LOSSES, Loss
 from bmrm.regularizers import REGULARIZERS, Regularizer
@@ -53,6 +54,9 @@ class TrainOptions:
     intercept: bool | None = None
     zero_based: str = "auto"
     weights: Path | None = None
+    hierarchy: Path | None = None
+    costs: Path | None = None
+    multiclass: str = "auto"
     seed: int = 0
     model: Path | None = None
     history: Path | None = None
@@ -77,6 +81,11 @@ class TrainOptions:
         name = Path(self.file.name)
         stem = name.with_suffix("").stem if name.suffix.lower() in SUFFIXES else name.stem
         return Path(f"{stem}.bmrm")
+
+    @property
+    def extras(self) -> Extras:
+        """What the settings say about labels."""
+        return Extras(self.hierarchy, self.costs, self.multiclass)
 
     def make_parts(self) -> Parts:
         """Return the loss, the regularizer and the solver that are named."""

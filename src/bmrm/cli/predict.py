@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 import numpy as np
@@ -14,7 +14,10 @@ from bmrm._errors import DataError
 from bmrm.cli.files import check_writable, plain_label, read_data
 from bmrm.data.atomic import atomic
 from bmrm.data.dataset import Dataset
+from bmrm.losses.hierarchy import HierarchicalLoss
 from bmrm.model import Model, load
+
+_BELOW = " > "
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,8 @@ class PredictOptions:
     file: Path
     output: Path | None
     scores: bool
+    proba: bool
+    path: bool
     zero_based: str | None
     quiet: bool
 
@@ -34,18 +39,26 @@ class PredictOptions:
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--output", "-o", type=click.Path(path_type=Path), help="A file instead of standard output.")
 @click.option("--scores", is_flag=True, help="Write scores, one for each class if there are more than two.")
+@click.option("--proba", is_flag=True, help="Write the probability of each class, in the order of the sorted labels.")
+@click.option("--path", is_flag=True, help="Write the nodes of a hierarchy from the top to the prediction.")
 @click.option("--zero-based", type=click.Choice(["auto", "true", "false"]),
               help="Whether feature indices of svmlight text start at 0.  [default: as in training]")  # fmt: skip
 @click.option("--quiet", is_flag=True, help="Write nothing but predictions and errors.")
 def predict(**values: Any) -> int:
-    """Write what MODEL predicts for each row of FILE, one line for each."""
+    """Write what MODEL predicts for each row of FILE, one line for each.
+
+    That is a label, a number or a grade; the name of a node; comma-separated labels where there may be several; and the
+    score for ranking.
+    """
     options = PredictOptions(**values)
+    if options.scores + options.proba + options.path > 1:
+        raise click.UsageError("--scores, --proba and --path exclude each other")
     if options.output is not None:
         check_writable(options.output, [options.model, options.file])
     model = load(options.model)
     data = read_for(model, options.file, options.zero_based)
     scores = scores_of(model, data, options.file)
-    text = "".join(f"{line}\n" for line in _lines(scores if options.scores else model.decide(scores)))
+    text = "".join(f"{line}\n" for line in _lines(model, scores, options))
     if options.output is None:
         click.echo(text, nl=False)
         return 0
@@ -70,7 +83,29 @@ def scores_of(model: Model, data: Dataset, path: Path) -> npt.NDArray[np.float64
         raise DataError(f"{path}: {error}") from error
 
 
-def _lines(predictions: npt.NDArray[Any]) -> list[str]:
-    if predictions.ndim == 2:
-        return [" ".join(map(repr, row)) for row in predictions.tolist()]
-    return [str(plain_label(value)) for value in predictions.tolist()]
+def _lines(model: Model, scores: npt.NDArray[np.float64], options: PredictOptions) -> list[str]:
+    if options.scores:
+        return _numbers(model.class_scores(scores))
+    if options.proba:
+        return _numbers(model.probabilities(scores))
+    predictions = model.decide(scores)
+    if options.path:
+        return _paths(model, predictions)
+    if model.task == "multilabel":
+        labels = [str(plain_label(label)) for label in cast(npt.NDArray[Any], model.classes).tolist()]
+        return [",".join(label for label, is_one in zip(labels, row) if is_one) for row in predictions.tolist()]
+    return _numbers(predictions)
+
+
+def _numbers(values: npt.NDArray[Any]) -> list[str]:
+    if values.ndim == 2:
+        return [" ".join(map(repr, row)) for row in values.tolist()]
+    return [str(plain_label(value)) for value in values.tolist()]
+
+
+def _paths(model: Model, names: npt.NDArray[Any]) -> list[str]:
+    if not isinstance(model.loss, HierarchicalLoss):
+        raise DataError(f"--path is for models of a hierarchy; this one was trained by loss '{model.loss.name}'")
+    tree = model.loss.tree
+    paths = {name: _BELOW.join(tree.names[v] for v in tree.path(node)) for node, name in enumerate(tree.names)}
+    return [paths[name] for name in names.tolist()]

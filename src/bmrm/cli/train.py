@@ -12,11 +12,12 @@ import numpy as np
 
 from bmrm._errors import DataError
 from bmrm.certificate import Status
-from bmrm.cli.application import NOT_CERTIFIED, one_interrupt
+from bmrm.cli.application import NOT_CERTIFIED, one_interrupt, plain_warnings
 from bmrm.cli.files import check_writable, plain_label, read_data, with_weights
 from bmrm.cli.fit import Fit, fit
 from bmrm.cli.options import TrainOptions, read_config
 from bmrm.data import Dataset
+from bmrm.model import Model
 from bmrm.monitor import write_history
 
 _PATH = click.Path(path_type=Path)
@@ -50,6 +51,14 @@ _ADVICE = {
 @click.option("--zero-based", type=click.Choice(["auto", "true", "false"]), default="auto", show_default=True,
               help="Whether feature indices of svmlight text start at 0.")  # fmt: skip
 @click.option("--weights", type=_PATH, help="A .npy file with one weight for each row.")
+@click.option("--hierarchy", type=_PATH,
+              help="The tree of classes: lines 'parent child', or nested JSON.  "
+              "[default: labels are paths a/b/c]")  # fmt: skip
+@click.option("--costs", type=_PATH,
+              help="A matrix, .npy or text, in the order of the sorted labels: what it costs to predict the one of the "
+              "column where the one of the row is true.")  # fmt: skip
+@click.option("--multiclass", type=click.Choice(["auto", "joint", "one_vs_rest"]), default="auto", show_default=True,
+              help="More than two classes: one joint problem (hinge, logistic), or each against the rest.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--model", type=_PATH, help="Where to save.  [default: FILE's stem + .bmrm, in this directory]")
 @click.option("--history", type=_PATH, help="Where to save the course of the run, as CSV.")
@@ -61,13 +70,14 @@ _ADVICE = {
 def train(ctx: click.Context, /, **values: Any) -> int:
     """Train a model on FILE and prove how good it is.
 
-    FILE is svmlight text (also .gz, .bz2, .xz, .zst), .npz or .npy. Two labels make a binary problem, more are
-    trained one against the rest. Exit code 0: the gap is closed; 3: it is not, the model is saved all the same;
-    2: wrong usage or input.
+    FILE is svmlight text (also .gz, .bz2, .xz, .zst), .npz or .npy. Two labels make a binary problem; more are
+    trained one against the rest, or jointly by a loss of all scores (softmax, multiclass_hinge). Comma lists of labels
+    are for multilabel_hinge, qid: for losses of queries. Exit code 0: the gap is closed; 3: it is not, the model is
+    saved all the same; 2: wrong usage or input.
     """
     options = TrainOptions.from_context(ctx, values)
     parts = options.make_parts()
-    inputs = [options.file, options.weights]
+    inputs = [options.file, options.weights, options.hierarchy, options.costs]
     check_writable(options.model_path, inputs)
     if options.history is not None:
         check_writable(options.history, [*inputs, options.model_path])
@@ -89,7 +99,8 @@ def train(ctx: click.Context, /, **values: Any) -> int:
 def fit_file(data: Dataset, options: TrainOptions, parts: Any) -> Fit:
     """Fit; what is wrong with the data is said with the file's name."""
     try:
-        return fit(data, options, parts)
+        with plain_warnings(options.quiet):
+            return fit(data, options, parts)
     except MemoryError:
         raise DataError(
             f"{options.file}: {data.X.shape[1]} features; so many weights do not fit into memory (is an index wrong?)"
@@ -105,17 +116,26 @@ def summary(done: Fit, options: TrainOptions) -> str:
     model, run = done.model, done.model.history
     status = model.status
     certified = "certified" if status is Status.CONVERGED else "NOT certified"
-    scores = "" if len(model.coef) == 1 else f", {len(model.coef)} classes one against the rest"
     return "\n".join(
         [
             f"{model.certificate}",
             f"{certified}: {_ADVICE.get(status, status.advice)}",
-            f"{done.n_examples} rows, {model.n_features} features{scores}; "
+            f"{done.n_examples} rows, {model.n_features} features{_of_labels(model)}; "
             f"loss {model.loss.name}, regularizer {model.regularizer}, lam {model.lam:g}, solver {model.solver}",
             f"{run['iterations']} iterations, {run['passes']:g} passes, {run['seconds']:.3g} s",
             f"model saved to {options.model_path}",
         ]
     )
+
+
+def _of_labels(model: Model) -> str:
+    """Return how many classes there are and what became of them, where there is more to say than two."""
+    n = 0 if model.classes is None else len(model.classes)
+    if model.task == "classification" and n > 2:
+        return f", {n} classes {'together' if model.joint else 'one against the rest'}"
+    kinds = {"multilabel": f", {n} labels", "hierarchy": f", {n} classes in a tree of {len(model.coef)} nodes"}
+    numbers = {"ordinal": f", {n} grades", "multivariate": f", {len(model.coef)} numbers to predict"}
+    return (kinds | numbers).get(model.task, "")
 
 
 def report(done: Fit, options: TrainOptions) -> dict[str, Any]:
@@ -142,5 +162,6 @@ def report(done: Fit, options: TrainOptions) -> dict[str, Any]:
         "tol": model.tol,
         "n_examples": done.n_examples,
         "n_features": model.n_features,
+        "thresholds": None if model.thresholds is None else model.thresholds.tolist(),
         "classes": None if model.classes is None else [plain_label(label) for label in model.classes],
     }

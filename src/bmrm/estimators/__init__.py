@@ -8,7 +8,21 @@ of a loss is treated as a special case here.
 from __future__ import annotations
 
 from bmrm.estimators.classification import LinearClassifier
+from bmrm.estimators.hierarchical import HierarchicalClassifier
+from bmrm.estimators.multilabel import MultilabelClassifier
 from bmrm.estimators.novelty import NoveltyDetector
+from bmrm.estimators.ordinal import OrdinalRegressor
+from bmrm.estimators.ranking import Ranker
 from bmrm.estimators.regression import LinearRegressor
+from bmrm.estimators.score import ScoreClassifier
 
-__all__ = ["LinearClassifier", "LinearRegressor", "NoveltyDetector"]
+__all__ = [
+    "HierarchicalClassifier",
+    "LinearClassifier",
+    "LinearRegressor",
+    "MultilabelClassifier",
+    "NoveltyDetector",
+    "OrdinalRegressor",
+    "Ranker",
+    "ScoreClassifier",
+]

@@ -25,6 +25,7 @@ from bmrm.driver import Monitor, Record, Result, solve
 from bmrm.estimators.callbacks import CallbackSupportMixin, FitTask, Iterations, Watched
 from bmrm.estimators.offset import centered
 from bmrm.losses import LOSSES, Loss
+from bmrm.losses.scores import WholeSetLoss
 from bmrm.problem import Problem
 from bmrm.regularizers import Regularizer
 from bmrm.risks import LinearRisk
@@ -72,12 +73,19 @@ class Sample:
     offset: Array | None
     lam: float
     metadata: dict[str, Any]
+    groups: Any = None
+    outputs: int = 1  # scores of each row
+
+    @property
+    def dim(self) -> int:
+        """Length of w."""
+        return self.design.dim * self.outputs
 
 
 class LinearModel(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     """A linear model fitted by minimizing lam Omega(w) + R(w); the parameters are documented in the subclasses."""
 
-    _task: ClassVar[str]
+    _tasks: ClassVar[tuple[str, ...]]
 
     loss: str | Loss
     loss_params: dict[str, Any] | None
@@ -122,11 +130,16 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
                 f"loss_params={self.loss_params!r} are for a loss given by its name; the loss {self.loss!r} has its own"
             )
         loss = losses.get(self.loss, **(self.loss_params or {}))
-        if loss.task != self._task:
-            fitting = sorted(name for name, cls in LOSSES.items() if getattr(cls, "task", None) == self._task)
+        if loss.task not in self._tasks:
+            fitting = sorted(name for name, cls in LOSSES.items() if cls.task in self._tasks and not _of_a_score(cls))
             raise ValueError(
                 f"loss '{loss.name or type(loss).__name__}' is for {loss.task}; "
-                f"{type(self).__name__} takes losses for {self._task}: {', '.join(fitting)}"
+                f"{type(self).__name__} takes losses for {' or '.join(self._tasks)}: {', '.join(fitting)}"
+            )
+        if _of_a_score(type(loss)):
+            raise ValueError(
+                f"loss '{loss.name or type(loss).__name__}' looks at all rows together, which "
+                f"{type(self).__name__} does not: use ScoreClassifier"
             )
         return loss
 
@@ -166,8 +179,8 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         """Solve one problem after the other, each with its targets, and set the fitted attributes."""
         check_limits(self.tol, self.max_iter, self.max_seconds)
         self.loss_ = sample.loss
-        starts = self._starts(sample.design, n_problems) if self.warm_start and resume else None
-        points = np.zeros((n_problems, sample.design.dim)) if starts is None else starts
+        starts = self._starts(sample, n_problems) if self.warm_start and resume else None
+        points = np.zeros((n_problems, sample.dim)) if starts is None else starts
         fits = [Fit.pending(w) for w in points]
         task = FitTask(self, sample.X, sample.y, sample.metadata, n_problems, self.max_iter)
         watched = Watched(solvers.get(self.solver)) if task.watched else None
@@ -189,7 +202,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         self._conclude(fits)
 
     def _problem(self, sample: Sample, target: Array | None) -> Problem:
-        risk = LinearRisk(sample.design, target, sample.loss, sample.weight, offset=sample.offset)
+        risk = LinearRisk(sample.design, target, sample.loss, sample.weight, sample.groups, offset=sample.offset)
         if self.penalize_intercept:
             risk.unpenalized = ()
         return Problem(risk, self.regularizer, sample.lam)
@@ -236,14 +249,17 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
 
         return attributes
 
-    def _starts(self, design: Design, n_problems: int) -> Array | None:
+    def _starts(self, sample: Sample, n_problems: int) -> Array | None:
         """Return the points where the last fit ended, if they have the right shape."""
         if not hasattr(self, "coef_"):
             return None
         coef, constants = self._linear_parts()
-        if coef.shape != (n_problems, design.n_cols):
+        design = sample.design
+        if coef.shape != (n_problems * sample.outputs, design.n_cols):
             return None
         points = np.column_stack([coef, constants]) if design.intercept else coef
+        if sample.outputs > 1:  # one problem, whose w is a matrix with a row for each feature
+            points = points.T.reshape(1, -1)
         return np.ascontiguousarray(points, dtype=np.float64)
 
     def _conclude(self, fits: Sequence[Fit]) -> None:
@@ -289,8 +305,14 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         coef, constants = self._linear_parts()
         design = Design(self._checked_data(X, reset=False), n_threads=self.n_threads)
-        scores = np.stack([design.dot(np.ascontiguousarray(row)) for row in coef], axis=1) + constants
+        scores = design.widened(len(coef)).dot(np.ascontiguousarray(coef.T).reshape(-1)).reshape(-1, len(coef))
+        scores += constants
         return scores if offset is None else scores + row_vector(offset, design.n_rows, "offset")[:, None]
+
+
+def _of_a_score(cls: type[Loss]) -> bool:
+    """Whether the loss stands for a score of two classes, which `ScoreClassifier` is for."""
+    return issubclass(cls, WholeSetLoss) and cls.task == "classification"
 
 
 def row_vector(values: npt.ArrayLike, m: int, what: str) -> Array:

@@ -1,21 +1,24 @@
-"""Classification by a linear score: two classes by one problem, more by one-vs-rest."""
+"""Classification by linear scores: two classes by one score, more by one-vs-rest or by one joint problem."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit
 from sklearn.base import ClassifierMixin
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets
+from sklearn.utils.multiclass import _check_partial_fit_first_call
 
-from bmrm.estimators.base import LAM, checked_weight
+from bmrm.estimators.base import LAM, Sample, checked_weight
 from bmrm.estimators.callbacks import with_callbacks
+from bmrm.estimators.labels import classes_of, codes_of, cost_matrix, two_classes, with_class_weight
 from bmrm.estimators.partial import PartialModel
-from bmrm.losses import Logistic, Loss
+from bmrm.losses import LOSSES, Logistic, Loss, MulticlassHinge, ScaledMulticlassHinge, Softmax
+from bmrm.losses.multiclass import of_all_classes
+from bmrm.losses.vector import ClassLoss
+from bmrm.outcomes import probabilities_of, rows_of_classes
 from bmrm.regularizers import Regularizer
 from bmrm.risks.base import Array
 from bmrm.solvers import Solver
@@ -23,19 +26,27 @@ from bmrm.solvers import Solver
 
 def _gives_probabilities(estimator: LinearClassifier) -> bool:
     loss = getattr(estimator, "loss_", estimator.loss)
-    if isinstance(loss, Logistic) or loss == Logistic.name:
+    if isinstance(loss, (Logistic, Softmax)) or loss in (Logistic.name, Softmax.name):
         return True
     raise AttributeError(
-        f"predict_proba needs loss='logistic', got {estimator.loss!r}; for other losses wrap the estimator in "
-        f"sklearn.calibration.CalibratedClassifierCV"
+        f"predict_proba needs loss='logistic' or 'softmax', got {estimator.loss!r}; for other losses wrap the "
+        "estimator in sklearn.calibration.CalibratedClassifierCV"
     )
+
+
+def _learns_by_parts(estimator: LinearClassifier) -> bool:
+    loss = LOSSES.get(estimator.loss) if isinstance(estimator.loss, str) else type(estimator.loss)
+    if loss is None or not issubclass(loss, ClassLoss):
+        return True
+    raise AttributeError(f"partial_fit is for losses of one score, got loss={estimator.loss!r}")
 
 
 class LinearClassifier(ClassifierMixin, PartialModel):  # type: ignore[misc]
     """Linear classification: min over w, b of lam Omega(w) + sum_i p_i l(y_i (<x_i, w> + b)).
 
     p are the sample weights divided by their sum, y is -1 for the first class and 1 for the second. More than two
-    classes are fitted one against the rest, with the same loss; the class of the largest score is predicted.
+    classes are fitted one against the rest, or jointly by a loss of all scores (``loss="multiclass_hinge"`` or
+    ``"softmax"``, or ``multiclass="joint"``); the class of the largest score is predicted.
     Weights mean repetition: 2 is the same as the row twice, 0 the same as no row.
 
     Parameters
@@ -79,6 +90,14 @@ class LinearClassifier(ClassifierMixin, PartialModel):  # type: ignore[misc]
         Whether to show objective, bound and gap while fitting.
     class_weight : dict or "balanced", optional
         Factors for the weights of the rows of each class; "balanced" gives all classes the same total weight.
+    multiclass : {"auto", "joint", "one_vs_rest"}, default="auto"
+        What is done with more than two classes where the loss is one of a single score: "joint" takes the loss of all
+        scores in its place, `multiclass_hinge` for hinge and `softmax` for logistic; "auto" fits one problem for each
+        class against the rest.
+    costs : matrix (k, k) or dict, optional
+        What it costs to predict one class where another is true, for `multiclass_hinge` and
+        `scaled_multiclass_hinge`: ``costs[true][predicted]`` in the order of the sorted labels, or a dict of dicts by
+        labels (1 where nothing is said). 1 for every wrong class by default.
 
     Attributes
     ----------
@@ -125,7 +144,7 @@ class LinearClassifier(ClassifierMixin, PartialModel):  # type: ignore[misc]
     True
     """
 
-    _task: ClassVar[str] = "classification"
+    _tasks: ClassVar[tuple[str, ...]] = ("classification",)
 
     def __init__(
         self,
@@ -146,6 +165,8 @@ class LinearClassifier(ClassifierMixin, PartialModel):  # type: ignore[misc]
         random_state: Any = None,
         verbose: bool = False,
         class_weight: dict[Any, float] | str | None = None,
+        multiclass: str = "auto",
+        costs: Any = None,
     ) -> None:
         self.loss = loss
         self.loss_params = loss_params
@@ -163,6 +184,8 @@ class LinearClassifier(ClassifierMixin, PartialModel):  # type: ignore[misc]
         self.random_state = random_state
         self.verbose = verbose
         self.class_weight = class_weight
+        self.multiclass = multiclass
+        self.costs = costs
 
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(
@@ -192,15 +215,34 @@ class LinearClassifier(ClassifierMixin, PartialModel):  # type: ignore[misc]
         loss = self._chosen_loss()
         X, y = self._checked_data(X, y=y)
         weight = checked_weight(sample_weight, len(y))
-        classes, codes = _two_classes(y, weight) or _classes(y, weight)
-        weight = _with_class_weight(self.class_weight, classes, codes, weight)
+        classes, codes = two_classes(y, weight) or classes_of(y, weight)
+        weight = with_class_weight(self.class_weight, classes, codes, weight)
+        loss = self._of_all_classes(loss, classes)
         sample = self._sample(X, y, loss, sample_weight, offset, weight)
         resume = np.array_equal(getattr(self, "classes_", classes), classes)
         self.classes_ = classes
+        if isinstance(loss, ClassLoss):
+            k = loss.n_scores(loss.encode(np.zeros(1)))
+            if k not in (2, len(classes)):
+                raise ValueError(f"loss {loss!r} is for {k} classes, but y has {len(classes)}")
+            self._minimize(replace(sample, outputs=len(classes)), lambda _: np.maximum(codes, 0), 1, resume)
+            return self
         first, n_problems = (1, 1) if len(classes) == 2 else (0, len(classes))
         self._minimize(sample, lambda k: 2.0 * (codes == first + k) - 1.0, n_problems, resume)
         return self
 
+    def _of_all_classes(self, loss: Loss, classes: npt.NDArray[Any]) -> Loss:
+        """Return the loss to minimize: the one of all scores where it is asked for, with the costs."""
+        loss = of_all_classes(loss, self.multiclass, len(classes))
+        if self.costs is None:
+            return loss
+        if not isinstance(loss, (MulticlassHinge, ScaledMulticlassHinge)):
+            raise ValueError(
+                f"costs are for the losses multiclass_hinge and scaled_multiclass_hinge, not for '{loss.name}'"
+            )
+        return replace(loss, delta=cost_matrix(self.costs, classes))
+
+    @available_if(_learns_by_parts)  # type: ignore[untyped-decorator]
     def partial_fit(
         self,
         X: Any,
@@ -239,9 +281,9 @@ class LinearClassifier(ClassifierMixin, PartialModel):  # type: ignore[misc]
         X, y = self._checked_data(X, y=y, reset=first)
         if len(self.classes_) < 2:
             raise ValueError(f"classes has one class only, {self.classes_.tolist()}; a classifier needs at least two")
-        codes = _codes(y, self.classes_)
+        codes = codes_of(y, self.classes_)
         weight = checked_weight(sample_weight, len(y))
-        weight = _with_class_weight(self.class_weight, self.classes_, codes, weight)
+        weight = with_class_weight(self.class_weight, self.classes_, codes, weight)
         sample = self._sample(X, y, loss, sample_weight, offset, weight)
         first_code, n_problems = (1, 1) if len(self.classes_) == 2 else (0, len(self.classes_))
         self._carry_on(sample, lambda k: 2.0 * (codes == first_code + k) - 1.0, n_problems)
@@ -274,9 +316,10 @@ class LinearClassifier(ClassifierMixin, PartialModel):  # type: ignore[misc]
 
     @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any, offset: npt.ArrayLike | None = None) -> Array:
-        """Return the probability of each class; for the logistic loss only.
+        """Return the probability of each class; for the losses logistic and softmax only.
 
-        It is 1 / (1 + exp(-score)); with more than two classes these are divided by their sum.
+        It is 1 / (1 + exp(-score)); with more than two classes these are divided by their sum, and for softmax it is
+        exp(score), divided by the sum.
 
         Parameters
         ----------
@@ -285,73 +328,26 @@ class LinearClassifier(ClassifierMixin, PartialModel):  # type: ignore[misc]
             A known shift of each score.
         """
         scores = self._scores(X, offset)
-        if scores.shape[1] == 1:
-            return np.column_stack([expit(-scores[:, 0]), expit(scores[:, 0])])
-        top = np.minimum(scores.max(axis=1, keepdims=True), 0.0)  # keeps the largest from vanishing
-        odds = np.exp(np.minimum(scores, 0.0) - top) / (1.0 + np.exp(-np.abs(scores)))
-        return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+        return cast(Array, probabilities_of(self.loss_, scores))
 
     def _coefficients(self, points: Array) -> dict[str, Any]:
         d = self.n_features_in_
+        if isinstance(self.loss_, ClassLoss):
+            coef, constants = rows_of_classes(points[0], len(self.classes_), d, not self.penalize_intercept)
+            return {"coef_": coef, "intercept_": constants}
         constants = points[:, d] if self.fit_intercept else np.zeros(len(points))
         return {"coef_": points[:, :d].copy(), "intercept_": constants.copy()}
 
+    def _starts(self, sample: Sample, n_problems: int) -> Array | None:
+        if sample.outputs > 2:
+            points = super()._starts(sample, n_problems)
+            if points is not None and sample.design.intercept and not self.penalize_intercept:
+                points[0, -sample.outputs :] -= points[0, -1]  # the last one counts in the regularizer
+            return points
+        if sample.outputs == 1:
+            return super()._starts(sample, n_problems)
+        margin = super()._starts(replace(sample, outputs=1), 1)
+        return None if margin is None else np.outer(margin[0], [-0.5, 0.5]).reshape(1, -1)
+
     def _linear_parts(self) -> tuple[Array, Array]:
         return self.coef_, self.intercept_
-
-
-def _two_classes(y: npt.NDArray[Any], weight: Array | None) -> tuple[npt.NDArray[Any], npt.NDArray[Any]] | None:
-    """Return what `_classes` does without sorting, where the labels are two whole numbers; else None."""
-    if y.dtype.kind not in "biuf" or not y.size:
-        return None
-    other = y != y[0]
-    labels = np.array([y[0], y[np.argmax(other)]])
-    second = y == labels[1]
-    whole = np.isfinite(labels).all() and (labels == np.floor(labels)).all()
-    if not (whole and other.any()) or np.count_nonzero(other) != np.count_nonzero(second):
-        return None
-    if weight is not None and not (weight[other].any() and weight[~other].any()):
-        return None
-    return (labels, other.view(np.int8)) if labels[0] < labels[1] else (labels[::-1].copy(), (~other).view(np.int8))
-
-
-def _classes(y: npt.NDArray[Any], weight: Array | None) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
-    """Return the classes that count, and the code of each row; -1 where the class does not count."""
-    check_classification_targets(y)
-    labels, codes = np.unique(y, return_inverse=True)
-    counts = np.bincount(codes, weights=weight, minlength=len(labels)) > 0.0
-    if counts.sum() < 2:
-        raise ValueError(
-            f"y has one class only, {labels[counts].tolist()[0]!r} (rows of weight 0 do not count); "
-            f"a classifier needs at least two classes"
-        )
-    renumbered = np.where(counts, np.cumsum(counts) - 1, -1)
-    return labels[counts], renumbered[codes]
-
-
-def _codes(y: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
-    """Return the place of each label among the classes."""
-    unknown = np.setdiff1d(y, classes)
-    if unknown.size:
-        raise ValueError(f"y has the label {unknown.tolist()[0]!r}, which is not among the classes {classes.tolist()}")
-    return np.asarray(np.searchsorted(classes, y))
-
-
-def _with_class_weight(
-    class_weight: dict[Any, float] | str | None,
-    classes: npt.NDArray[Any],
-    codes: npt.NDArray[np.intp],
-    weight: Array | None,
-) -> Array | None:
-    """Return the sample weights times the factors of the classes."""
-    if class_weight is None:
-        return weight
-    rows = np.ones(len(codes)) if weight is None else np.where(codes >= 0, weight, 0.0)
-    if isinstance(class_weight, dict):
-        factors = compute_class_weight(class_weight, classes=classes, y=classes)
-    elif class_weight == "balanced":
-        totals = np.bincount(codes + 1, weights=rows, minlength=len(classes) + 1)[1:]
-        factors = totals.sum() / (len(classes) * totals)
-    else:
-        raise ValueError(f"class_weight must be a dict, 'balanced' or None, got {class_weight!r}")
-    return checked_weight(rows * factors[codes], len(codes))

@@ -100,7 +100,7 @@ class NoveltyDetector(OutlierMixin, LinearModel):  # type: ignore[misc]
     True
     """
 
-    _task: ClassVar[str] = "novelty"
+    _tasks: ClassVar[tuple[str, ...]] = ("novelty",)
 
     def __init__(
         self,

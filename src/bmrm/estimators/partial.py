@@ -42,8 +42,8 @@ class PartialModel(LinearModel):
         """Run one epoch on the batch for each problem and set the coefficients."""
         problems = [self._problem(sample, targets(k)) for k in range(n_problems)]
         solver = self._stochastic(problems[0])
-        starts = self._starts(sample.design, n_problems)
-        points = np.zeros((n_problems, sample.design.dim)) if starts is None else starts
+        starts = self._starts(sample, n_problems)
+        points = np.zeros((n_problems, sample.dim)) if starts is None else starts
         before: list[Carried] | None = getattr(self, "_carried", None)
         if before is None:
             self._rng = np.random.Generator(np.random.PCG64(seed_of(self.random_state)))

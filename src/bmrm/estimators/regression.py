@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -106,7 +107,7 @@ class LinearRegressor(RegressorMixin, PartialModel):  # type: ignore[misc]
     (True, 0.9)
     """
 
-    _task: ClassVar[str] = "regression"
+    _tasks: ClassVar[tuple[str, ...]] = ("regression", "multivariate")
 
     def __init__(
         self,
@@ -162,7 +163,7 @@ class LinearRegressor(RegressorMixin, PartialModel):  # type: ignore[misc]
         ----------
         X : array or sparse matrix of shape (m, d), or data frame
             float32 and float64, C-ordered or of compressed rows, are used in place.
-        y : array-like of shape (m,)
+        y : array-like of shape (m,), or (m, k) for `multivariate_regression`
             Numbers.
         sample_weight : array-like of shape (m,), optional
             Numbers of at least 0.
@@ -174,10 +175,12 @@ class LinearRegressor(RegressorMixin, PartialModel):  # type: ignore[misc]
         self
         """
         loss = self._chosen_loss()
-        X, y = self._checked_data(X, y=y, y_numeric=True)
+        several = loss.task == "multivariate"
+        X, y = self._checked_data(X, y=y, y_numeric=True, multi_output=several)
         weight = checked_weight(sample_weight, len(y))
         sample = self._sample(X, y, loss, sample_weight, offset, weight)
-        self._minimize(sample, lambda _: y)
+        self._outputs = y.shape[1] if several and y.ndim == 2 else 1
+        self._minimize(replace(sample, outputs=self._outputs), lambda _: y)
         return self
 
     def partial_fit(
@@ -210,6 +213,7 @@ class LinearRegressor(RegressorMixin, PartialModel):  # type: ignore[misc]
         X, y = self._checked_data(X, y=y, y_numeric=True, reset=not hasattr(self, "coef_"))
         weight = checked_weight(sample_weight, len(y))
         sample = self._sample(X, y, loss, sample_weight, offset, weight)
+        self._outputs = 1
         self._carry_on(sample, lambda _: y)
         return self
 
@@ -222,12 +226,15 @@ class LinearRegressor(RegressorMixin, PartialModel):  # type: ignore[misc]
         offset : array-like of shape (m,), optional
             A known shift of each score.
         """
-        scores = self._scores(X, offset)[:, 0]
-        return np.asarray(self.loss_.decide(scores))
+        scores = self._scores(X, offset)
+        return np.asarray(self.loss_.decide(scores if np.ndim(self.coef_) == 2 else scores[:, 0]))
 
     def _coefficients(self, points: Array) -> dict[str, Any]:
         w, d = points[0], self.n_features_in_
+        if self._outputs > 1:
+            W = w.reshape(-1, self._outputs)
+            return {"coef_": W[:d].T.copy(), "intercept_": W[d].copy() if self.fit_intercept else np.zeros(W.shape[1])}
         return {"coef_": w[:d].copy(), "intercept_": float(w[d]) if self.fit_intercept else 0.0}
 
     def _linear_parts(self) -> tuple[Array, Array]:
-        return self.coef_[None, :], np.array([self.intercept_])
+        return np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)

@@ -24,7 +24,9 @@ from bmrm.losses.hierarchy import HierarchicalHinge, HierarchicalSoftmax
 from bmrm.losses.multiclass import MulticlassHinge, ScaledMulticlassHinge, Softmax
 from bmrm.losses.multilabel import MultilabelHinge
 from bmrm.losses.multivariate import MultivariateRegression
+from bmrm.losses.nu import NuEpsilonInsensitive, NuHinge
 from bmrm.losses.piecewise import PiecewiseQuadratic
+from bmrm.losses.ranking import ExpectedRankUtility, Mrr, Ndcg, PairwiseRank
 from bmrm.losses.regression import (
     EpsilonInsensitive,
     Huber,
@@ -35,13 +37,17 @@ from bmrm.losses.regression import (
     SquaredEpsilonInsensitive,
 )
 from bmrm.losses.scalar import ScalarLoss
+from bmrm.losses.scores import BreakEven, FBeta, Ordinal, PrecisionAtK, RecallAtK, RocArea
 from bmrm.losses.tree import Tree
 from bmrm.losses.vector import VectorLoss
 
 __all__ = [
     "LOSSES",
+    "BreakEven",
     "EpsilonInsensitive",
+    "ExpectedRankUtility",
     "Exponential",
+    "FBeta",
     "HierarchicalHinge",
     "HierarchicalSoftmax",
     "Hinge",
@@ -51,15 +57,24 @@ __all__ = [
     "LeastSquares",
     "Logistic",
     "Loss",
+    "Mrr",
     "MulticlassHinge",
     "MultilabelHinge",
     "MultivariateRegression",
+    "Ndcg",
     "Novelty",
+    "NuEpsilonInsensitive",
+    "NuHinge",
     "NuNovelty",
+    "Ordinal",
+    "PairwiseRank",
     "Perceptron",
     "PiecewiseQuadratic",
     "Poisson",
+    "PrecisionAtK",
     "Quantile",
+    "RecallAtK",
+    "RocArea",
     "ScalarLoss",
     "ScaledMulticlassHinge",
     "Softmax",

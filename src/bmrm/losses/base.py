@@ -14,6 +14,9 @@ from bmrm._traits import Trait
 
 Array: TypeAlias = npt.NDArray[np.float64]
 Targets: TypeAlias = Any
+Task: TypeAlias = Literal[
+    "classification", "regression", "novelty", "ordinal", "ranking", "multilabel", "hierarchy", "multivariate"
+]
 
 LOSSES: Registry[Loss] = Registry("loss")
 
@@ -28,15 +31,22 @@ class Loss(ABC):
     Attributes
     ----------
     couples : {"row", "group", "all"}
-        What one term of the sum looks at.
+        What one term of the sum looks at. Terms of groups and of all rows are means: their weights may be scaled.
+    weighted_by : {"row", "group", "none"}
+        What a sample weight may belong to; `check_weight` refuses others.
+    threaded : bool
+        Whether `evaluate` takes ``n_threads`` as well.
     traits : frozenset of Trait
         SMOOTH_RISK, CURVATURE, PIECEWISE where they hold.
     floor : float
         A known lower bound of the sum (of normalized weights); -inf if there is none.
     needs_targets : bool
         False for losses that look at scores only.
-    task : {"classification", "regression", "novelty"}
-        What kind of target it is for.
+    task : str
+        What kind of target it is for: "classification", "regression", "novelty", "ordinal", "ranking", "multilabel",
+        "hierarchy" or "multivariate" (several numbers for each row).
+    takes_offset : bool
+        Whether a constant added to all scores is worth learning: not where only differences of scores count.
     learns_offset : bool
         Whether the loss brings an unpenalized offset of its own: `LinearRisk` then adds a constant column.
     tilt : float
@@ -54,8 +64,11 @@ class Loss(ABC):
 
     name: ClassVar[str] = ""
     couples: ClassVar[Literal["row", "group", "all"]] = "row"
+    weighted_by: ClassVar[Literal["row", "group", "none"]] = "row"
+    threaded: ClassVar[bool] = False
     needs_targets: ClassVar[bool] = True
-    task: ClassVar[Literal["classification", "regression", "novelty"]] = "regression"
+    task: ClassVar[Task] = "regression"
+    takes_offset: ClassVar[bool] = True
     learns_offset: ClassVar[bool] = False
     traits: frozenset[Trait] = frozenset()
     floor: float = 0.0
@@ -76,6 +89,14 @@ class Loss(ABC):
         if groups is not None:
             raise ValueError(f"loss '{self.name or type(self).__name__}' looks at single rows and takes no groups")
         return finite_targets(y)
+
+    def check_weight(self, targets: Targets, weight: Array) -> None:
+        """Raise ValueError where weights of rows mean nothing to the loss."""
+        return None
+
+    def shift_slope(self, targets: Targets) -> float | None:
+        """Return the sum of the slopes where it is the same at all scores, so that rounding has no part in it."""
+        return None
 
     def decide(self, scores: Array) -> Array:
         """Turn scores into predictions in the encoding of the targets."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, cast
 
@@ -57,7 +58,7 @@ class PathRows:
 class HierarchicalLoss(VectorLoss):
     """A loss over the nodes of a tree; the targets are numbers of nodes."""
 
-    task: ClassVar[Literal["classification"]] = "classification"
+    task: ClassVar[Literal["hierarchy"]] = "hierarchy"
     tree: Tree
     nodes: Literal["leaves", "all"]
 
@@ -85,6 +86,12 @@ class HierarchicalLoss(VectorLoss):
         """Return the number of nodes."""
         return self.tree.n_nodes
 
+    def free_constants(self, k: int) -> npt.NDArray[np.int64]:
+        """Return the classes but one at the top, or but the last leaf: what is above classes adds nothing to them."""
+        classes = self.classes()
+        tops = [c for c in classes if self.tree.parents[c] < 0]
+        return np.setdiff1d(classes, tops[-1:] if self.nodes == "all" else classes[-1:])
+
     def class_scores(self, scores: Array) -> Array:
         """Return the scores of the classes from those of the nodes."""
         sums = np.array(scores, dtype=np.float64, order="C")
@@ -100,6 +107,8 @@ class HierarchicalLoss(VectorLoss):
         return rng.choice(self.classes(), size=m), None
 
     def _check(self) -> None:
+        if isinstance(self.tree, Mapping):  # as model files have it
+            object.__setattr__(self, "tree", Tree(**self.tree))
         if not isinstance(self.tree, Tree):
             raise ValueError(f"parameter 'tree' of loss '{self.name}' must be a Tree, got {self.tree!r}")
         if self.nodes not in ("leaves", "all"):
@@ -108,9 +117,9 @@ class HierarchicalLoss(VectorLoss):
 
 @dataclass(frozen=True)
 class HierarchicalHinge(HierarchicalLoss, name="hierarchical_hinge"):
-    """max over classes c of (s_c - s_y + Delta(y, c)), s_c the sum of the scores on the path to c.
+    """max(s_c - s_y + Delta(y, c)) over c, s_c the sum of the scores on the path to c: the multiclass hinge in a tree.
 
-    The multiclass hinge for a tree: classes with much of their path in common share what is learned about it. By
+    Classes with much of their path in common share what is learned about it. By
     default a wrong class costs its distance from the true one in the tree, so that a near miss costs less.
 
     Parameters
@@ -167,9 +176,9 @@ class HierarchicalHinge(HierarchicalLoss, name="hierarchical_hinge"):
 
 @dataclass(frozen=True)
 class HierarchicalSoftmax(HierarchicalLoss, name="hierarchical_softmax"):
-    """log sum over classes c of exp(s_c) - s_y, s_c the sum of the scores on the path to c.
+    """log(sum_c exp(s_c)) - s_y, s_c the sum of the scores on the path to c: the soft-max in a tree.
 
-    The soft-max for a tree: smooth, with probabilities for `predict_proba`.
+    Smooth, with probabilities for `predict_proba`.
 
     Parameters
     ----------

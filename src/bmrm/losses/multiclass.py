@@ -9,16 +9,17 @@ import numpy as np
 
 from bmrm import _core
 from bmrm._traits import Trait
-from bmrm.losses.base import Array, Loss, positive
+from bmrm.losses.base import LOSSES, Array, Loss, positive
 from bmrm.losses.bend import ShareBend
 from bmrm.losses.vector import Classes, ClassLoss, CompiledRows, Costs, checked_classes, checked_costs, probabilities
 
+_JOINT = {"hinge": "multiclass_hinge", "logistic": "softmax"}
 _EXAMPLE = ((0.0, 1.0, 2.0), (0.5, 0.0, 1.0), (3.0, 1.0, 0.0))
 
 
 @dataclass(frozen=True)
 class MulticlassHinge(ClassLoss, name="multiclass_hinge"):
-    """max over c of (f_c - f_y + Delta(y, c)): the multiclass support vector machine's loss.
+    """max(f_c - f_y + Delta(y, c)) over c: the multiclass support vector machine's loss.
 
     Piecewise linear; 0 where the true class leads every other one by its cost. With Delta = 1 for every wrong class it
     is Crammer and Singer's loss, which LIBLINEAR has. Solved fastest by `dual_coordinate`, which `auto` takes with l2.
@@ -33,7 +34,7 @@ class MulticlassHinge(ClassLoss, name="multiclass_hinge"):
     Examples
     --------
     >>> import numpy as np, bmrm
-    >>> loss = bmrm.losses.MulticlassHinge()
+    >>> loss = bmrm.losses.MulticlassHinge(n_classes=3)
     >>> value, slopes = loss.evaluate(np.array([[1.0, 0.5, 0.0]]), loss.encode([0]), np.ones(1))
     >>> value, slopes
     (0.5, array([[-1.,  1.,  0.]]))
@@ -75,7 +76,7 @@ class MulticlassHinge(ClassLoss, name="multiclass_hinge"):
 
 @dataclass(frozen=True)
 class ScaledMulticlassHinge(ClassLoss, name="scaled_multiclass_hinge"):
-    """max over c of Delta(y, c)^beta (f_c - f_y + Delta(y, c)): margins count by what they cost.
+    """max(Delta(y, c)^beta (f_c - f_y + Delta(y, c))) over c: margins count by what they cost.
 
     Classes that cost nothing never count, however large their scores are. With ``rescaling="slack"`` it is
     Delta(y, c) (1 + f_c - f_y), which Tsochantaridis et al. call slack rescaling.
@@ -177,3 +178,29 @@ class Softmax(ClassLoss, name="softmax"):
     def probabilities(self, scores: Array) -> Array:
         """Return exp(f_c) / sum exp(f_c), each row adding up to 1."""
         return probabilities(scores)
+
+
+def of_all_classes(loss: Loss, multiclass: str, n_classes: int) -> Loss:
+    """Return the loss to minimize for so many classes: of all scores together where that is asked for.
+
+    Parameters
+    ----------
+    loss : Loss
+    multiclass : {"auto", "joint", "one_vs_rest"}
+        "joint" takes `multiclass_hinge` for hinge and `softmax` for logistic, with more than two classes.
+    n_classes : int
+    """
+    if multiclass not in ("auto", "joint", "one_vs_rest"):
+        raise ValueError(f"multiclass must be 'auto', 'joint' or 'one_vs_rest', got {multiclass!r}")
+    if isinstance(loss, ClassLoss):
+        if multiclass == "one_vs_rest":
+            raise ValueError(f"loss '{loss.name}' is of all scores together: it cannot be fitted one against the rest")
+        return loss
+    if multiclass != "joint" or n_classes == 2:
+        return loss
+    if loss.name not in _JOINT:
+        raise ValueError(
+            f"multiclass='joint' knows no loss of all scores in the place of "
+            f"'{loss.name or type(loss).__name__}'; it does for {' and '.join(_JOINT)}"
+        )
+    return LOSSES[_JOINT[loss.name]]()

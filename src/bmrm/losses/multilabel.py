@@ -34,7 +34,7 @@ class LabelSets:
 
 @dataclass(frozen=True)
 class MultilabelHinge(VectorLoss, name="multilabel_hinge"):
-    """max over true z, others z' of (Delta(z, z') + f_z' - f_z), at least 0: every true label above every other one.
+    """max(0, Delta(z, z') + f_z' - f_z) over true z and other z': every true label above every other one.
 
     Piecewise linear. With Delta = margin everywhere it is max(0, margin + max f_z' - min f_z). A row with no label, or
     with all of them, orders nothing and has no loss.
@@ -54,7 +54,7 @@ class MultilabelHinge(VectorLoss, name="multilabel_hinge"):
     Examples
     --------
     >>> import numpy as np, bmrm
-    >>> loss = bmrm.losses.MultilabelHinge()
+    >>> loss = bmrm.losses.MultilabelHinge(n_classes=3)
     >>> value, slopes = loss.evaluate(np.array([[1.0, 0.5, 0.0]]), loss.encode([{0, 1}]), np.ones(1))
     >>> value, slopes
     (0.5, array([[ 0., -1.,  1.]]))
@@ -68,7 +68,7 @@ class MultilabelHinge(VectorLoss, name="multilabel_hinge"):
     delta: Costs | None = None
     n_classes: int | None = None
 
-    task: ClassVar[Literal["classification"]] = "classification"
+    task: ClassVar[Literal["multilabel"]] = "multilabel"
     traits = frozenset({Trait.PIECEWISE})
 
     def __post_init__(self) -> None:
@@ -85,6 +85,10 @@ class MultilabelHinge(VectorLoss, name="multilabel_hinge"):
         if hasattr(y, "tocsr") or (isinstance(y, np.ndarray) and y.ndim == 2):
             return _of_indicator(y, k, self.name)
         return _of_sets(y, k, self.name)
+
+    def free_constants(self, k: int) -> npt.NDArray[np.int64]:
+        """Return all scores but the last: labels are compared with each other."""
+        return np.arange(k - 1)
 
     def n_scores(self, targets: LabelSets) -> int:
         """Return the number of labels."""

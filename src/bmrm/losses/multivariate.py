@@ -3,20 +3,52 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from bmrm import _core
 from bmrm._traits import Trait
 from bmrm.losses.base import Array, Loss
 from bmrm.losses.bend import MatrixBend
-from bmrm.losses.vector import Costs, VectorLoss
+from bmrm.losses.vector import CompiledRows, Costs, VectorLoss
+
+
+class QuadraticRows:
+    """The loss as plain least squares of z = f B, where M = B B'."""
+
+    def __init__(self, targets: Array, M: Array | None) -> None:
+        self._targets, self._M, self._B = targets, M, None
+        if M is not None:
+            values, vectors = np.linalg.eigh(M)
+            self._B = vectors * np.sqrt(np.maximum(values, 0.0))
+
+    def evaluate(self, scores: Array, weight: Array | None, scale: float, slopes: Array, n_threads: int = 1) -> float:
+        """Return the weighted sum, write its slopes p_i M (f_i - y_i)."""
+        residual = scores - self._targets
+        p = np.full(len(scores), scale) if weight is None else weight
+        slopes[...] = residual if self._M is None else residual @ self._M
+        # A row of weight 0 counts for nothing, even where its square overflows.
+        values = np.where(p > 0.0, np.sum(slopes * residual, axis=1), 0.0)
+        slopes *= p[:, None]
+        return 0.5 * float(p @ values)
+
+    def extreme(self, scores: Array, along: Array, weight: Array | None, scale: float, slopes: Array) -> None:
+        """Write the slopes: there is one set of them."""
+        self.evaluate(scores, weight, scale, slopes)
+
+    def line(self, f: Array, g: Array, weight: Array | None, scale: float) -> Any:
+        """Return the sum on a line through f in direction g."""
+        z, dz, y = (np.ascontiguousarray(x if self._B is None else x @ self._B) for x in (f, g, self._targets))
+        p = None if weight is None else np.repeat(weight, z.shape[1])
+        square = _core.scalar_loss("least_squares")
+        return _core.line(square, z.reshape(-1), dz.reshape(-1), y.reshape(-1), p, scale)
 
 
 @dataclass(frozen=True)
 class MultivariateRegression(VectorLoss, name="multivariate_regression"):
-    """1/2 (f - y)' M (f - y), y a vector of k numbers: least squares with errors that count together.
+    """1/2 |f - y|^2 in the norm of M, (f - y)' M (f - y): least squares for k numbers whose errors count together.
 
     Smooth and quadratic. M says what an error in one number costs, given the errors in the others: the inverse of the
     covariance of the noise, where that is known.
@@ -40,6 +72,7 @@ class MultivariateRegression(VectorLoss, name="multivariate_regression"):
 
     M: Costs | None = None
 
+    task: ClassVar[Literal["multivariate"]] = "multivariate"
     traits = frozenset({Trait.SMOOTH_RISK, Trait.CURVED_ROWS})
 
     def __post_init__(self) -> None:
@@ -69,13 +102,9 @@ class MultivariateRegression(VectorLoss, name="multivariate_regression"):
         """Return the number of targets of a row."""
         return int(targets.shape[1])
 
-    def evaluate(self, scores: Array, targets: Array, weight: Array) -> tuple[float, Array]:
-        """Return the weighted sum and its slopes p_i M (f_i - y_i)."""
-        residual = scores - targets
-        slopes = residual if self.M is None else residual @ np.array(self.M)
-        # A row of weight 0 counts for nothing, even where its square overflows.
-        values = np.where(weight > 0.0, np.sum(slopes * residual, axis=1), 0.0)
-        return 0.5 * float(weight @ values), weight[:, None] * slopes
+    def compiled(self, targets: Array) -> CompiledRows:
+        """Return rows that are least squares in other coordinates."""
+        return QuadraticRows(targets, None if self.M is None else np.array(self.M))
 
     def bend(self, scores: Array, weight: Array, n_threads: int = 1) -> MatrixBend:
         """Return p M."""

@@ -131,3 +131,25 @@ class Tree:
         depth = paths.sum(axis=1)
         distances: npt.NDArray[np.float64] = depth[:, None] + depth - 2.0 * paths @ paths.T
         return distances
+
+
+def tree_of(given: Any, labels: npt.NDArray[Any]) -> Tree:
+    """Return the tree that is meant: given as one, by parents, by nested names, or by labels that are paths."""
+    if given is None:
+        return Tree.from_paths(np.unique(labels))
+    if isinstance(given, Tree):
+        return given
+    if isinstance(given, Mapping) and any(isinstance(below, Mapping) for below in given.values()):
+        return Tree.from_nested(given)
+    return Tree.from_parents(given)
+
+
+def nodes_of(tree: Tree, labels: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Return the number of each label's node."""
+    place = {name: node for node, name in enumerate(tree.names)}
+    found, codes = np.unique(labels, return_inverse=True)
+    unknown = [label for label in found.tolist() if str(label) not in place]
+    if unknown:
+        row = int(np.argmax(labels == unknown[0]))
+        raise ValueError(f"row {row} has the label {unknown[0]!r}, which is not in the hierarchy")
+    return np.array([place[str(label)] for label in found.tolist()], dtype=np.int64)[codes]

@@ -56,6 +56,14 @@ class VectorLoss(Loss):
         """Return the compiled counterpart, or None if the loss is evaluated in Python."""
         return None
 
+    def free_constants(self, k: int) -> npt.NDArray[np.int64]:
+        """Return the scores whose constants a model with an intercept leaves free of penalty.
+
+        Where the loss does not change when all scores grow alike, one constant less: a penalty on it changes no
+        minimum, for it can be 0 at no loss, and without it the constants would be known up to a shift only.
+        """
+        return np.arange(k)
+
     def bend(self, scores: Array, weight: Array, n_threads: int = 1) -> Bend | None:
         """Return the second derivatives at the scores, times the weights; None if there are none."""
         return None
@@ -95,6 +103,10 @@ class ClassLoss(VectorLoss):
 
     def _n_classes(self) -> int | None:
         return self.n_classes
+
+    def free_constants(self, k: int) -> npt.NDArray[np.int64]:
+        """Return all scores but the last: classes are compared with each other."""
+        return np.arange(k - 1)
 
     def n_scores(self, targets: Classes) -> int:
         """Return the number of classes."""

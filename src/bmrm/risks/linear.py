@@ -12,8 +12,8 @@ from bmrm import _core
 from bmrm._traits import Trait
 from bmrm.data.matrix import Design
 from bmrm.losses import Loss, VectorLoss
-from bmrm.losses import get as get_loss
 from bmrm.risks.base import Array, Line, Point, Risk
+from bmrm.risks.inputs import made_loss, normalized, raw_targets, row_vector
 from bmrm.risks.space import RowSpace
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -63,7 +63,7 @@ class LinearRisk(Risk):
         offset: npt.ArrayLike | None = None,
         n_threads: int | None = None,
     ) -> None:
-        loss = _made(loss)
+        loss = made_loss(loss)
         with_constant = intercept or loss.learns_offset
         self.design = X if isinstance(X, Design) else Design(X, with_constant, n_threads)
         if loss.learns_offset and not self.design.intercept:
@@ -73,7 +73,7 @@ class LinearRisk(Risk):
             raise ValueError("X has no rows")
         self.loss = loss
         self.kernel = loss.kernel()
-        self.targets = loss.encode(*_raw_targets(y, groups, loss, m))
+        self.targets = loss.encode(*raw_targets(y, groups, loss, m))
         self.vectors = None
         if isinstance(loss, VectorLoss):
             self.vectors = loss.compiled(self.targets)
@@ -81,11 +81,23 @@ class LinearRisk(Risk):
             if offset is not None:
                 raise ValueError(f"loss '{loss.name}' has several scores for each row and takes no offset")
         self.scale = 1.0 / m
-        self.weight = None if sample_weight is None else _normalized(sample_weight, m)
-        self.offset = None if offset is None else _row_vector(offset, m, "offset")
+        self.weight = None if sample_weight is None else normalized(sample_weight, m)
+        if self.weight is not None:
+            loss.check_weight(self.targets, self.weight)
+        self._total = loss.shift_slope(self.targets)
+        if self.design.intercept and self._total:
+            raise ValueError(
+                f"loss '{loss.name}' changes by {self._total:g} for each 1 added to all scores, without end: "
+                f"it takes no intercept"
+            )
+        self.offset = None if offset is None else row_vector(offset, m, "offset")
         self.dim = self.design.dim
         self.floor = loss.floor
-        self.unpenalized = tuple(range(self.dim - self.n_outputs, self.dim)) if self.design.intercept else ()
+        self.unpenalized = ()
+        if self.design.intercept:
+            k = self.n_outputs
+            free = loss.free_constants(k) if isinstance(loss, VectorLoss) else range(k)
+            self.unpenalized = tuple(int(self.dim - k + c) for c in free)
         self.traits = loss.traits
         if self.kernel is not None:
             self.traits |= {Trait.CACHED_LINE, Trait.COMPILED}
@@ -156,14 +168,15 @@ class LinearRisk(Risk):
             return value, slopes, 0.0
         if self.kernel is None:
             f = self.by_rows(scores)
-            value, slopes = self.loss.evaluate(f, self.targets, self.full_weight)
+            options = {"n_threads": self.n_threads} if self.loss.threaded else {}
+            value, slopes = self.loss.evaluate(f, self.targets, self.full_weight, **options)
             slopes = np.ascontiguousarray(slopes, dtype=np.float64)
             if np.ndim(value) != 0 or slopes.shape != f.shape:
                 raise ValueError(
                     f"{type(self.loss).__name__}.evaluate must return a number and one slope for each of the "
                     f"{scores.size} scores, got shapes {np.shape(value)} and {slopes.shape}"
                 )
-            return float(value), slopes.reshape(-1), float(np.sum(slopes))
+            return float(value), slopes.reshape(-1), float(np.sum(slopes)) if self._total is None else self._total
         slopes = np.empty(scores.size)
         value, total = self.kernel.evaluate(scores, self.targets, self.weight, self.scale, slopes, self.n_threads)
         return value, slopes, total
@@ -286,7 +299,7 @@ class LinearPoint(Point):
         e = 4.0 * _EPS * far
         sides = [np.abs(risk.loss_and_slopes(self.scores + shift)[1]) for shift in (-e, e)]
         steepest = np.maximum(*sides)
-        return 4.0 * _EPS * (abs(self.value) + float(np.sqrt(steepest @ steepest)) * far)
+        return 4.0 * _EPS * (abs(self.value) + float(np.sqrt(_core.inner(steepest, steepest))) * far)
 
     def extreme(self, d: Array) -> Array:
         """Return the subgradient that is largest in direction d: two products."""
@@ -339,60 +352,17 @@ class LinearLine(Line):
     def evaluate(self, t: float) -> tuple[float, float, float]:
         """Return the value and both one-sided slopes at t."""
         if self._line is None:
-            value, slopes, _ = self.start.risk.loss_and_slopes(self.start.scores + t * self.score_direction)
-            left = right = float(slopes @ self.score_direction)
+            value, slopes, _ = (self.start if t == 0.0 else self.at(t))._loss  # kept: the search ends at one of them
+            left = right = _core.inner(slopes, self.score_direction)
         else:
             value, left, right = self._line.evaluate(t, self.start.risk.n_threads)
         tilt = self._slope_of_tilt
         return value + self.start.risk._tilted(self.start.w) + t * tilt, left + tilt, right + tilt
 
+    def slope_at(self, t: float) -> float:
+        """Return the slope at t, from the slopes of the point there, which keeps them."""
+        return _core.inner(self.at(t).slopes, self.score_direction) + self._slope_of_tilt
+
     def terms(self) -> list[tuple[Any, float]]:
         """Return the compiled line and the slope that comes on top of it."""
         return [] if self._line is None else [(self._line, self._slope_of_tilt)]
-
-
-def _made(loss: Any) -> Loss:
-    if isinstance(loss, str):
-        return get_loss(loss)
-    if not isinstance(loss, Loss):
-        hint = f"; write {loss.__name__}()" if isinstance(loss, type) else ""
-        raise ValueError(f"loss must be a Loss or its name, got {loss!r}{hint}")
-    return loss
-
-
-def _raw_targets(y: Any, groups: Any, loss: Loss, m: int) -> tuple[Any, Any]:
-    if y is None:
-        if loss.needs_targets:
-            raise ValueError(f"loss '{loss.name or type(loss).__name__}' needs targets y, got None")
-        return np.zeros(m), groups
-    if not loss.needs_targets:
-        return np.zeros(m), groups
-    if len(y) != m:
-        raise ValueError(f"X has {m} rows, but there are {len(y)} targets")
-    return y, groups
-
-
-def _row_vector(values: npt.ArrayLike, m: int, what: str) -> Array:
-    raw = np.asarray(values)
-    if raw.dtype.kind not in "biuf":
-        raise ValueError(f"{what} must be real numbers, one for each row, got an array of {raw.dtype}")
-    array = np.ascontiguousarray(raw, dtype=np.float64)
-    if array.shape != (m,):
-        raise ValueError(f"{what} must have one number for each of the {m} rows, got shape {array.shape}")
-    if not _core.all_finite(array):
-        bad = np.flatnonzero(~np.isfinite(array))
-        raise ValueError(f"{what} of row {bad[0]} is {array[bad[0]]}; it must be finite")
-    return array
-
-
-def _normalized(sample_weight: npt.ArrayLike, m: int) -> Array:
-    weight = _row_vector(sample_weight, m, "sample_weight")
-    if weight.min() < 0.0:
-        bad = np.flatnonzero(weight < 0.0)
-        raise ValueError(f"sample_weight of row {bad[0]} is {weight[bad[0]]:g}; weights must be at least 0")
-    largest = weight.max()
-    if largest <= 0.0:
-        raise ValueError("all sample weights are 0; at least one row must count")
-    normalized: Array = weight / largest  # first, so that their sum cannot overflow
-    normalized /= normalized.sum()
-    return normalized

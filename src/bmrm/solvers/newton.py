@@ -8,7 +8,7 @@ from typing import cast
 
 import numpy as np
 
-from bmrm import linesearch
+from bmrm import _core, linesearch
 from bmrm._traits import Trait
 from bmrm.bundle.master import Master, master_for
 from bmrm.bundle.planes import Bundle
@@ -25,6 +25,8 @@ from bmrm.solvers.newton_system import FINE_RIDGE, MOST_COLUMNS, RIDGE, NewtonSy
 from bmrm.solvers.newton_wide import WideRun
 
 _REFRESH = 20
+_FLAT = 0.1  # of the slope before a step: where no more is left of it, its length is right
+_CLEARLY = 1e-6  # of J: rounding is far less
 
 
 @dataclass(frozen=True)
@@ -37,8 +39,9 @@ class Newton(Solver, name="newton"):
 
         repeat
             H = lam S + X' diag(p_i l''(f_i)) X                 rows with l'' = 0 are not read
-            d = -H^-1 gradient of J                             Cholesky, or conjugate gradients if d is large
-            w = argmin of J along w + t d                       exact, from cached scores
+            d = -H^-1 gradient of J                             Cholesky, or conjugate gradients if d is large or
+                                                                rows are many and long, then with a sample of H
+            w = w + d if J is flat there, else argmin of J along w + t d          exact, from cached scores
             lower = the best bound from the last planes
 
     A step of length 1 is not taken for granted: where the loss overflows or its curvature vanishes the exact
@@ -156,14 +159,30 @@ class _Run:
         line = self.point.toward(self.point.w - solve(self.gradient, accuracy))
         if self.flat is not None:
             self.lower = max(self.lower, self._predicted_bound(self.flat, c, line))
-        moved = line.at(linesearch.minimize(self.problem, line))
-        if self._objective(moved) + moved.rounding < self.upper + self.point.rounding:
+        moved = line.at(1.0 if self._is_long_enough(line) else linesearch.minimize(self.problem, line))
+        if self._is_lower(moved):
             self._move_to(moved)
         elif not self._polished(line.at(1.0)):
             return False
         if self.upper < self.best_upper:
             self.best, self.best_upper = self.point.w, self.upper
         return True
+
+    def _is_long_enough(self, line: LinearLine) -> bool:
+        """Whether J has fallen and is nearly flat at the end of the step: what is computed there is needed anyway."""
+        end = line.at(1.0)
+        if not self._objective(end) < self.upper:
+            return False
+        before = _core.inner(self.gradient, line.direction)
+        after = _core.inner(self.r * end.w, line.direction) + line.slope_at(1.0)
+        return abs(after) <= _FLAT * abs(before)
+
+    def _is_lower(self, moved: LinearPoint) -> bool:
+        """Whether J is lower there, by more than rounding where that may matter: it costs as much as the loss twice."""
+        objective = self._objective(moved)
+        if objective < self.upper - _CLEARLY * abs(self.upper):
+            return True
+        return objective + moved.rounding < self.upper + self.point.rounding
 
     def _predicted_bound(self, flat: FlatBound, c: Array, line: LinearLine) -> float:
         """Return the bound of the slopes that the step leads to by the quadratic model: flat in all free directions."""

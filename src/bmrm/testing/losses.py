@@ -55,6 +55,7 @@ class _Case:
 def check_loss(loss: Loss, rng: np.random.Generator | None = None) -> None:
     """Check that a loss is convex, that its slopes are subgradients, and that it handles weights and extremes.
 
+    Losses of groups and of all rows must not mind the scale of the weights, and refuse weights they cannot take.
     Looked at are random scores, scores at the targets and at the loss's parameters (where kinks are likely), and
     scores up to 1e8. A smooth loss is compared with finite differences, a compiled one with its `evaluate`; its
     proximal map must satisfy z + q s = v with s a subgradient at z.
@@ -107,9 +108,21 @@ def _case(loss: Loss, rng: np.random.Generator) -> _Case:
         targets = loss.encode(y, groups)
     except ValueError as error:
         raise AssertionError(f"loss '{loss}' rejects the targets it draws itself: {error}") from error
-    weight = rng.uniform(0.2, 2.0, size=_ROWS)
     shape = (_ROWS, loss.n_scores(targets)) if isinstance(loss, VectorLoss) else (_ROWS,)
-    return _Case(loss, y, groups, targets, weight, _points(loss, targets, shape, rng))
+    points = _points(loss, targets if loss.couples == "row" else y, shape, rng)
+    if loss.couples != "row":
+        tied = 0.5 * rng.integers(-2, 3, size=(8, _ROWS)).astype(np.float64)  # many are equal, or 1 apart
+        points += list(tied)
+        points += [0.5 * np.asarray(y, dtype=np.float64), -0.5 * np.asarray(y, dtype=np.float64)]
+    return _Case(loss, y, groups, targets, _weight(loss, groups, rng), points)
+
+
+def _weight(loss: Loss, groups: Any, rng: np.random.Generator) -> Array:
+    """Return weights of the kind that the loss takes."""
+    weight = rng.uniform(0.2, 2.0, size=_ROWS)
+    if loss.weighted_by == "none":
+        return np.full(_ROWS, weight[0])
+    return weight[np.unique(groups, return_inverse=True)[1]] if loss.weighted_by == "group" else weight
 
 
 def _points(loss: Loss, targets: Any, shape: tuple[int, ...], rng: np.random.Generator) -> list[Array]:
@@ -154,6 +167,9 @@ def _check_inputs_untouched(case: _Case) -> None:
 
 
 def _check_weights(case: _Case) -> None:
+    if case.loss.couples != "row":
+        _check_weights_of_sets(case)
+        return
     for f in case.points[:3]:
         value, slopes = case.at(f)
         twice, twice_slopes = case.at(f, 2.0 * case.weight)
@@ -165,8 +181,25 @@ def _check_weights(case: _Case) -> None:
             _ROUNDING * magnitude(slopes),
             f"the slopes of {case.name} do not include the weights: they do not double with them",
         )
-    if case.loss.couples == "row":
-        _check_zero_weights(case)
+    _check_zero_weights(case)
+
+
+def _check_weights_of_sets(case: _Case) -> None:
+    """The scale of the weights does not matter; weights that mean nothing are refused."""
+    for f in case.points[:3]:
+        value, slopes = case.at(f)
+        for scale in (2.0, 1e-6):
+            other, other_slopes = case.at(f, scale * case.weight)
+            what = f"of {case.name} changes with the scale of the weights, which it should divide by their sum"
+            require_close(other, value, _ROUNDING * magnitude(value), f"the value {what}")
+            require_close(other_slopes, slopes, _ROUNDING * magnitude(slopes), f"the slope {what}")
+    if case.loss.weighted_by == "row":
+        return
+    try:
+        case.at(case.points[0], case.weight * (1.0 + np.arange(_ROWS)))
+    except ValueError:
+        return
+    raise AssertionError(f"{case.name} takes a weight for each row, though it is weighted by {case.loss.weighted_by}")
 
 
 def _check_zero_weights(case: _Case) -> None:
@@ -258,6 +291,8 @@ def _check_decide(case: _Case) -> None:
     for f in case.points[:3]:
         decided = np.asarray(case.loss.decide(f.copy()))
         require(len(decided) == _ROWS, f"decide of {case.name} returns {len(decided)} answers for {_ROWS} scores")
+        if case.loss.task == "ranking":
+            continue  # the answer is an order, not grades
         try:
             case.loss.encode(decided, case.groups)
         except ValueError as error:
