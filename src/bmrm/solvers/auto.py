@@ -15,7 +15,7 @@ from bmrm.risks.base import Array
 from bmrm.risks.linear import LinearRisk
 from bmrm.risks.scaled import powers_of_two
 from bmrm.solvers.base import Solver, Start, Step, bundle_for
-from bmrm.solvers.choice import for_smooth_rows, is_easy, rows_are_easy, rows_are_hard
+from bmrm.solvers.choice import for_smooth_rows, for_wide_rows, is_easy, rows_are_easy, rows_are_hard
 from bmrm.solvers.coordinate import Coordinate
 from bmrm.solvers.dual_coordinate import DualCoordinate
 from bmrm.solvers.interior_point import InteriorPoint
@@ -58,8 +58,8 @@ class Auto(Solver, name="auto"):
                                      60: `ls_bmrm` first, it needs 3 to 8 passes, which cost less than epochs
     other rows, l1 or elastic net    `semismooth_newton`, if columns are few
     smooth rows, l1 or elastic net   `coordinate`; with bounds on w, for l2 and no penalty as well
-    `softmax` and other smooth       `newton`, then `lbfgs`
-    losses of several scores, l2
+    `softmax` and other smooth       `newton`, then `lbfgs`; the latter first beyond 1000 columns or where m q <=
+    losses of several scores, l2     500, unless coordinates are free
     `multiclass_hinge`, l2           `dual_coordinate`
     smooth                           `lbfgs`
     ===============================  =====================================================================
@@ -189,7 +189,7 @@ def _chosen(problem: Problem, uneven: bool) -> list[Solver]:
     free = getattr(problem.regularizer, "free", ())
     chosen: list[Solver] = []
     if fits(Newton):
-        chosen += for_smooth_rows(problem) if Trait.ROWS in problem.traits else [Newton(), LBFGS()]
+        chosen += for_smooth_rows(problem) if Trait.ROWS in problem.traits else for_wide_rows(problem)
     elif fits(Coordinate):
         chosen.append(Coordinate())
     elif fits(SemismoothNewton) and (few or fits(DualCoordinate)):

@@ -14,6 +14,7 @@ from bmrm.solvers.dual_coordinate import DualCoordinate
 from bmrm.solvers.lbfgs import LBFGS
 from bmrm.solvers.newton import Newton
 from bmrm.solvers.newton_system import MOST_COLUMNS, SAMPLE, is_sampled, matrix_cost
+from bmrm.solvers.newton_wide import MOST_BLOCK_COLUMNS
 from bmrm.solvers.row_lbfgs import RowLBFGS
 
 _HARD_ROWS = 3.0  # q: beyond, semismooth Newton steps beat dual coordinate descent where columns are few
@@ -25,6 +26,7 @@ _EASY_ROWS = 60.0  # m q: up to here the bundle method takes 3 to 8 steps to 1e-
 _HOPELESS_ROWS, _HOPELESS_WITH_EXP = 200.0, 28.0
 _EASY = 100.0  # the condition number up to which L-BFGS needs a handful of steps
 _EASY_WITH_EXP = 3000.0  # the same, against epochs with an exponential for each row: a tie at 2500 (reuters, gen_text)
+_EASY_WIDE = 500.0  # m q: the same for losses of several scores, against steps that factor a block for each class
 _WIDE = 3.0  # columns for each row: beyond, L-BFGS is faster in the space of the rows (2: a tie; 3.9: 1.5 times faster)
 
 # One entry of X in one product costs 1; measured.
@@ -60,6 +62,24 @@ def _for_many_columns(risk: LinearRisk, q: float) -> list[Solver]:
     if q * m <= (_EASY_WITH_EXP if with_exp and not wide else _EASY):
         return [LBFGS(), Newton()]
     return [slow, Newton()] if q > (_HOPELESS_WITH_EXP if with_exp else _HOPELESS_ROWS) else [DualCoordinate(), slow]
+
+
+def for_wide_rows(problem: Problem) -> list[Solver]:
+    """Return the solvers for smooth losses of several scores with l2, the best first.
+
+    Newton's method needs the blocks of the classes for its conjugate gradients to be few; where there are too many
+    columns for them, L-BFGS takes fewer products, but its planes say little where coordinates are free. It keeps few
+    pairs and planes there: vectors as long as w cost as much as the data. With few columns it goes first where the
+    condition number is small.
+    """
+    risk = problem.risk
+    assert isinstance(risk, LinearRisk)
+    if Trait.FREE_COORDINATES in problem.traits:
+        return [Newton(), LBFGS()]
+    if risk.design.n_cols > MOST_BLOCK_COLUMNS:
+        return [LBFGS(memory=6, planes=4), Newton()]
+    q = row_step(problem) / risk.n_outputs
+    return [LBFGS(), Newton()] if q * risk.design.n_rows <= _EASY_WIDE else [Newton(), LBFGS()]
 
 
 def rows_are_hard(problem: Problem) -> bool:

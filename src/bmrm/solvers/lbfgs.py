@@ -47,16 +47,16 @@ class Memory:
 
     def apply(self, g: Array) -> Array:
         """Return the inverse Hessian's approximation times g."""
-        q, alphas = g.copy(), []
+        q, term, alphas = g.copy(), np.empty_like(g), []
         for s, y, rho in reversed(self._pairs):
             alpha = rho * _core.inner(s, q)
-            q -= alpha * y
+            q -= np.multiply(alpha, y, out=term)
             alphas.append(alpha)
         if self._pairs:
             s, y, rho = self._pairs[-1]
             q *= 1.0 / (rho * _core.inner(y, y))
         for (s, y, rho), alpha in zip(self._pairs, reversed(alphas)):
-            q += (alpha - rho * _core.inner(y, q)) * s
+            q += np.multiply(alpha - rho * _core.inner(y, q), s, out=term)
         return q
 
 

@@ -22,7 +22,7 @@ _REFRESH = 20
 _ACCURACY = 0.05  # of a Newton step: the gap falls by its square
 _CG_STEPS = 250
 _RIDGE = 1e-12
-_MOST_COLUMNS = 1000  # for which the blocks of the classes are factored
+MOST_BLOCK_COLUMNS = 1000  # for which the blocks of the classes are factored
 _ROWS_PER_COLUMN = 4  # that a block is made of
 _LEVELS = 30  # Newton steps on the constants
 
@@ -58,20 +58,23 @@ class WideSystem:
         for _ in range(_CG_STEPS):
             if square <= enough or square <= 0.0:
                 break
-            image = self.curvature.times(bend, direction) + self.r * direction
+            image = self.curvature.times(bend, direction)
+            image += self.r * direction
             curvature = float(direction @ image)
             if curvature <= 0.0:
                 break
             step = square / curvature
             x += step * direction
-            residual -= step * image
+            image *= step
+            residual -= image
             z = precondition(residual)
             before, square = square, float(residual @ z)
-            direction = z + (square / before) * direction
+            direction *= square / before
+            direction += z
         return x
 
     def _preconditioner(self, bend: Bend) -> Solve:
-        inner = self._blocks(bend) if self.r.size <= _MOST_COLUMNS * self.k else self._diagonal(bend)
+        inner = self._blocks(bend) if self.r.size <= MOST_BLOCK_COLUMNS * self.k else self._diagonal(bend)
         if not (bend.compares and self._alike):
             return inner
 

@@ -94,7 +94,7 @@ void tdot_wide(const Matrix& X, const double* L, std::size_t k, double* G, int n
   const std::size_t work = X.n_entries() * k, size = X.n_cols * k;
   std::fill_n(G, size, 0.0);
   if (!mostly_zero(L, X.n_rows, k)) {
-    const std::size_t n_blocks = std::clamp<std::size_t>(work / std::max<std::size_t>(1, 16 * size), 1, kWideBlocks);
+    const std::size_t n_blocks = std::clamp<std::size_t>(work / std::max<std::size_t>(1, 8 * size), 1, kWideBlocks);
     if (n_blocks > 1 || work < 2 * kEntriesPerTask) return wide::by_blocks(X, L, k, G, n_blocks, n_threads);
   }
   const std::size_t n_ranges = std::min(k, static_cast<std::size_t>(threads_for(work, n_threads)));

@@ -92,14 +92,30 @@ BMRM_INLINE bool each_block(std::size_t k, std::size_t& c, const Body& body) {
   const std::size_t rest = k - c, last = rest - kLanes;
   if (rest < kLanes) return rest == 0;
   switch ((rest + kLanes - 1) / kLanes) {
-    case 1: body(Size<1>{}, c, last); break;
-    case 2: body(Size<2>{}, c, last); break;
-    case 3: body(Size<3>{}, c, last); break;
-    case 4: body(Size<4>{}, c, last); break;
-    case 5: body(Size<5>{}, c, last); break;
-    case 6: body(Size<6>{}, c, last); break;
-    case 7: body(Size<7>{}, c, last); break;
-    default: body(Size<8>{}, c, last); break;
+    case 1:
+      body(Size<1>{}, c, last);
+      break;
+    case 2:
+      body(Size<2>{}, c, last);
+      break;
+    case 3:
+      body(Size<3>{}, c, last);
+      break;
+    case 4:
+      body(Size<4>{}, c, last);
+      break;
+    case 5:
+      body(Size<5>{}, c, last);
+      break;
+    case 6:
+      body(Size<6>{}, c, last);
+      break;
+    case 7:
+      body(Size<7>{}, c, last);
+      break;
+    default:
+      body(Size<8>{}, c, last);
+      break;
   }
   return true;
 }
@@ -186,17 +202,17 @@ BMRM_INLINE void outers_body(const Dense<Value>& X, std::size_t begin, std::size
   outer_body<1>(rows, l, k, G);
 }
 
-#define BMRM_WIDE_TILE(View)                                                                                          \
+#define BMRM_WIDE_TILE(View)                                                                                           \
   BMRM_CLONES static inline void row_scores(const View& X, std::size_t i, const double* W, std::size_t k, double* f) { \
-    scores_body(entries_of(X, i), W, k, f);                                                                           \
-  }                                                                                                                   \
-  BMRM_CLONES static inline void dots(const View& X, std::size_t begin, std::size_t end, const double* W,             \
-                                      std::size_t k, double* F) {                                                     \
-    dots_body(X, begin, end, W, k, F);                                                                                \
-  }                                                                                                                   \
-  BMRM_CLONES static inline void outers(const View& X, std::size_t begin, std::size_t end, const double* L,           \
-                                        std::size_t k, double* G) {                                                   \
-    outers_body(X, begin, end, L, k, G);                                                                              \
+    scores_body(entries_of(X, i), W, k, f);                                                                            \
+  }                                                                                                                    \
+  BMRM_CLONES static inline void dots(const View& X, std::size_t begin, std::size_t end, const double* W,              \
+                                      std::size_t k, double* F) {                                                      \
+    dots_body(X, begin, end, W, k, F);                                                                                 \
+  }                                                                                                                    \
+  BMRM_CLONES static inline void outers(const View& X, std::size_t begin, std::size_t end, const double* L,            \
+                                        std::size_t k, double* G) {                                                    \
+    outers_body(X, begin, end, L, k, G);                                                                               \
   }
 #define BMRM_COMMA ,
 BMRM_WIDE_TILE(Dense<double>)
