@@ -421,6 +421,42 @@ def test_weights_reach_the_thresholds():
     assert np.array_equal(weighted.predict(data.X[rows]), repeated.predict(data.X[rows]))
 
 
+def test_weighted_measures():
+    rng = np.random.default_rng(5)
+    data, queries = bmrm.read("sets.npz"), bmrm.read("query.svm")
+    weight = rng.uniform(0.5, 2.0, size=ROWS)
+    bmrm.write("w.npz", data.X, data.y, weight=weight)
+    found, Y, predicted, _ = evaluated("w.npz", "--loss", "multilabel_hinge")
+    assert found["hamming_loss"] == metrics.hamming_loss(Y, predicted, sample_weight=weight)
+    assert found["micro_f1"] == metrics.f1_score(Y, predicted, average="micro", sample_weight=weight)
+    shares = weight[np.unique(queries.groups, return_inverse=True)[1]]
+    bmrm.write("q.npz", queries.X, queries.y, groups=queries.groups, weight=shares)
+    found, y, _, scores = evaluated("q.npz", "--loss", "pairwise_rank")
+    chosen = [queries.groups == q for q in np.unique(queries.groups)]
+    ndcg = [metrics.ndcg_score([2.0 ** y[q] - 1.0], [scores[q]], k=10) for q in chosen]
+    assert found["ndcg@10"] == pytest.approx(np.average(ndcg, weights=[shares[q][0] for q in chosen]))
+
+
+def test_settings_from_a_file(files):
+    np.save("costs.npy", np.ones((3, 3)) - np.eye(3))
+    (files / "run.toml").write_text('loss = "hinge"\nmulticlass = "joint"\ncosts = "costs.npy"\n')
+    good("train", "three.svm", "--config", "run.toml")
+    model = bmrm.load("three.bmrm")
+    assert model.loss.name == "multiclass_hinge"
+    assert model.config["costs"] == "costs.npy"
+    (files / "run.toml").write_text("multiclass = 3\n")
+    assert "expected text" in bad("train", "three.svm", "--config", "run.toml")
+
+
+def test_deep_trees(files):
+    (files / "deep.txt").write_text("".join(f"n{i} n{i + 1}\n" for i in range(1500)) + "n0 other\n")
+    data = bmrm.read("two.svm")
+    bmrm.write("deep.npz", data.X, np.where(data.y > 0, "n1500", "other"))
+    good("train", "deep.npz", "--loss", "hierarchical_softmax", "--hierarchy", "deep.txt", "--max-iter", 3, code=3)
+    lines = good("predict", "deep.bmrm", "deep.npz", "--path").stdout.splitlines()
+    assert {line.count(" > ") for line in lines} <= {1, 1500}
+
+
 def test_ctrl_c_leaves_a_joint_model(monkeypatch):
     from bmrm.cli.fit import solve
 

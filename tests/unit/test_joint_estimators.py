@@ -338,6 +338,18 @@ def test_bad_scores() -> None:
     np.testing.assert_array_equal(model.coef_, part.coef_)
 
 
+def test_a_constant_is_learned_where_the_score_needs_one() -> None:
+    """Few positives, and columns that are not centered: without a constant nearly all rows would count as positive."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 10)) + 0.5
+    f = X @ rng.normal(size=10) + rng.normal(size=1000)
+    y = f > np.quantile(f, 0.95)
+    model = ScoreClassifier(score="f1", lam=1e-2).fit(X, y)
+    assert model.score(X, y) > 0.5
+    assert model.score(X, y) == metrics.f1_score(y, model.predict(X))
+    assert not ScoreClassifier(score="break_even").fit_intercept
+
+
 @pytest.fixture
 def routing():
     with sklearn.config_context(enable_metadata_routing=True):
