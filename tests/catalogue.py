@@ -76,7 +76,7 @@ def tolerance(solver: Solver, problem: Problem | None = None) -> float:
 
 @cache
 def sample_for(loss: Loss, d: int = COLUMNS) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Return X, some of it 0, with entries that float32 holds exactly, and targets and groups of the loss's kind."""
+    """Return X, some of it 0, with entries that float32 holds exactly, targets and groups of the loss's own kind."""
     rng, m = np.random.default_rng(zlib.crc32(repr(loss).encode())), sets.rows_for(loss, ROWS)
     X = rng.normal(size=(m, d)) * (rng.random((m, d)) < 0.8)
     return X.astype(np.float32).astype(np.float64), *loss.draw(rng, m)

@@ -29,8 +29,8 @@ using Index = In<std::int64_t>;
 // Starts must begin at 0, not fall, and end at `end`.
 void require_starts(const Index& starts, std::size_t end, const char* name) {
   const auto s = view(starts);
-  const bool good = !s.empty() && s.front() == 0 && s.back() == static_cast<std::int64_t>(end) &&
-                    std::is_sorted(s.begin(), s.end());
+  const bool good =
+      !s.empty() && s.front() == 0 && s.back() == static_cast<std::int64_t>(end) && std::is_sorted(s.begin(), s.end());
   if (!good) require(false, std::string(name) + " must rise from 0 to " + std::to_string(end));
 }
 
@@ -138,8 +138,8 @@ void bind_sets(nb::module_& m) {
   m.def("gain_loss", &by_gain, "scores"_a, "rows"_a, "starts"_a, "turns"_a, "margin"_a, "share"_a, "gain"_a,
         "discount"_a, "slopes"_a, "n_threads"_a = 1,
         "sum_q share_q max over permutations of sum_i c_i (f_pi(i) - f_i) + (d_i - d_pi(i)) g_i.");
-  m.def("reciprocal_rank_loss", &by_reciprocal_rank, "scores"_a, "rows"_a, "starts"_a, "turns"_a, "margin"_a,
-        "share"_a, "n_relevant"_a, "slopes"_a, "n_threads"_a = 1,
+  m.def("reciprocal_rank_loss", &by_reciprocal_rank, "scores"_a, "rows"_a, "starts"_a, "turns"_a, "margin"_a, "share"_a,
+        "n_relevant"_a, "slopes"_a, "n_threads"_a = 1,
         "sum_q share_q max over permutations of sum_i c_i (f_pi(i) - f_i) + 1 - 1 / rank of the first relevant one.");
 }
 

@@ -16,6 +16,8 @@ void bind_dual(nb::module_& m);
 void bind_coordinate(nb::module_& m);
 void bind_wide(nb::module_& m);
 void bind_sets(nb::module_& m);
+void bind_bend(nb::module_& m);
+void bind_wide_dual(nb::module_& m);
 }  // namespace bmrm::py
 
 namespace {
@@ -48,4 +50,6 @@ NB_MODULE(_core, m) {
   bmrm::py::bind_coordinate(m);
   bmrm::py::bind_wide(m);
   bmrm::py::bind_sets(m);
+  bmrm::py::bind_bend(m);
+  bmrm::py::bind_wide_dual(m);
 }

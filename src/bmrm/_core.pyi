@@ -384,3 +384,37 @@ def reciprocal_rank_loss(scores: Annotated[NDArray[numpy.float64], dict(shape=(N
     """
     sum_q share_q max over permutations of sum_i c_i (f_pi(i) - f_i) + 1 - 1 / rank of the first relevant one.
     """
+
+class BlockFactors:
+    """Cholesky factors of k matrices of one size."""
+
+    def solve(self, V: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], n_threads: int = 1) -> None:
+        """Column c of out solves block c for column c of V."""
+
+def block_factors(H: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], ridge: float, n_threads: int = 1) -> BlockFactors:
+    """
+    Factors of k matrices, whose lower triangles are read; pivots are at least `ridge` times the diagonal.
+    """
+
+def softmax_shares(F: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], n_threads: int = 1) -> None:
+    """out = exp(F) / sum exp(F), row by row."""
+
+def softmax_bend(shares: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], G: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], n_threads: int = 1) -> None:
+    """G = weight shares (G - <shares, G>), row by row, in place."""
+
+def wide_dual_epoch(X: Matrix, y: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], delta: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None, weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, scale: float, q: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], inverse: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None, constant: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, lam: float, W: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], theta: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], active: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], key: int, reach: float) -> tuple[float, float, float, int, int, int]:
+    """
+    One visit to each active row in random order; changes W, theta and the order of active.
+
+    Returns what `dual_epoch` does.
+    """
+
+def wide_dual_check(F: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], y: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], delta: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None, weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, scale: float, theta: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], reach: float, active: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')]) -> tuple[float, float, float, float, int]:
+    """
+    Sums over all rows with true scores F; fills active with all rows, settled ones last.
+    """
+
+def simplex_step(g: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], q: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None:
+    """
+    out = argmax over t on the simplex of <g, t> - 1/2 sum_c q_c (t_c - theta_c)^2.
+    """

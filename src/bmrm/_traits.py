@@ -15,6 +15,8 @@ class Trait(Enum):
     CURVATURE = "a risk with second derivatives"
     PIECEWISE = "a piecewise linear-quadratic loss"
     ROWS = "rows that can be taken one at a time"
+    DUAL_ROWS = "rows whose slopes can be chosen one row at a time"
+    CURVED_ROWS = "rows with second derivatives"
     COMPILED = "rows with a compiled loss, up to a linear term"
     CACHED_LINE = "a risk that moves along a line without touching the data"
     UNBOUNDED_RISK = "a risk without a lower bound"

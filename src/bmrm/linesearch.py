@@ -93,7 +93,7 @@ def _by_slope(problem: Problem, along: Along, line: Line, guess: float) -> float
         t = _next_trial(lower, upper, smooth)
         if not lower.t < t < (np.inf if upper is None else upper.t):
             break
-    if upper is None and problem.risk.floor == -np.inf:
+    if upper is None and best is lower and problem.risk.floor == -np.inf:  # else a flat place ended the search
         best = _down(at, lower)
     return best.t
 

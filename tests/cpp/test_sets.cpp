@@ -73,7 +73,8 @@ struct Case {
       turns.push_back(std::int64_t(turns.size()));
       share.push_back(1.0 / double(sizes.size()));
     }
-    std::sort(turns.begin(), turns.end(), [&](auto a, auto b) { return sizes[std::size_t(a)] > sizes[std::size_t(b)]; });
+    std::sort(turns.begin(), turns.end(),
+              [&](auto a, auto b) { return sizes[std::size_t(a)] > sizes[std::size_t(b)]; });
   }
 
   Graded graded() const { return {{rows, starts, turns, share}, blocks, queries}; }
@@ -220,7 +221,8 @@ void check_threads() {
     Numbers one(m, 0.0), four(m, 0.0);
     assert(pair_hinge(f, c.graded(), {}, one, 1) == pair_hinge(f, c.graded(), {}, four, 4) && one == four);
     Numbers margin(5000), discount(5000), gain(m, 0.0);
-    for (std::size_t r = 0; r < margin.size(); ++r) margin[r] = 1.0 / double(r + 1), discount[r] = r < 5 ? margin[r] : 0;
+    for (std::size_t r = 0; r < margin.size(); ++r)
+      margin[r] = 1.0 / double(r + 1), discount[r] = r < 5 ? margin[r] : 0;
     for (std::size_t i = 0; i < m; i += 7) gain[i] = 0.1;
     const Ranked ranked{c.graded().sets, margin};
     const double value = gain_loss(f, ranked, gain, discount, one, 1);

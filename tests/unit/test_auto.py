@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -23,10 +25,14 @@ from bmrm.losses import (
 )
 from bmrm.regularizers import L1, L2, ElasticNet, Zero
 from bmrm.risks.curvature import RowCurvature
-from bmrm.solvers.auto import _chosen
+from bmrm.solvers.auto import _chosen, _handed_over
+from bmrm.solvers.base import Start
 from bmrm.solvers.bounds import FlatBound
+from bmrm.solvers.lbfgs import LBFGS
 from bmrm.solvers.ls_bmrm import _at
+from bmrm.solvers.newton import Newton
 from bmrm.solvers.newton_system import NewtonSystem
+from bmrm.solvers.units import steps_in_units
 
 LOSSES = [Hinge(), SquaredHinge(), Logistic(), LeastAbsolute(), LeastSquares(), Huber(delta=0.5), Quantile(tau=0.9)]
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
@@ -120,6 +126,19 @@ def test_the_bundle_method_stays_behind_every_choice():
             assert solvers[-1].name == "ls_bmrm"
 
 
+def test_planes_in_other_units_are_handed_over_in_those_of_the_problem():
+    """Newton's method took planes of R(c v) for planes of R: on news20 they proved a bound above the minimum."""
+    rng = np.random.default_rng(0)
+    X, c = rng.normal(size=(60, 12)), 2.0 ** np.arange(-6, 6)
+    problem = Problem(LinearRisk(X, np.sign(X[:, 0] + rng.normal(size=60)), Logistic(), n_threads=1), "l2", 1e-4)
+    *_, last = islice(steps_in_units(LBFGS(), problem, c, Start(np.zeros(12))), 9)
+    start = _handed_over(problem, [LBFGS(), Newton()], Start(last.w, last.bundle), last.w)
+    least = solve(problem, "newton", tol=1e-9).certificate.upper
+    assert next(Newton().steps(problem, start)).lower <= least
+    for w in rng.normal(size=(20, 12)):
+        assert start.bundle.value(w) <= problem.risk.evaluate(w)[0]
+
+
 def test_points_far_along_a_line_have_scores_of_their_own():
     X = np.random.default_rng(5).normal(size=(50, 3))
     X[:, 2] = X[:, 0] - X[:, 1]
@@ -185,7 +204,10 @@ def _first(loss, lam, m=200, d=10, entries=10):
         ("squared_hinge", 1e-6, {"m": 4000, "d": 900, "entries": 300}, "newton"),
         ("logistic", 0.1, {"d": 5000}, "lbfgs"),
         ("logistic", 1e-3, {"d": 5000}, "dual_coordinate"),
-        ("logistic", 1e-6, {"d": 5000}, "lbfgs"),
+        ("logistic", 1e-6, {"d": 5000}, "row_lbfgs"),
+        ("logistic", 1e-6, {"m": 2000, "d": 5000}, "lbfgs"),
+        ("logistic", 1e-2, {"m": 2000, "d": 5000}, "lbfgs"),
+        ("squared_hinge", 1e-2, {"m": 2000, "d": 5000}, "dual_coordinate"),
     ],
 )
 def test_the_first_solver_is_the_cheaper_one(loss, lam, shape, name):

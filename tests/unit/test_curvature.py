@@ -13,17 +13,18 @@ from bmrm.risks.curvature import RowCurvature
 SHAPES = [(1, 1), (5, 9), (300, 3), (4000, 22), (900, 70), (200, 260)]
 
 
-def data(m, d):
+def data(m, d, share=0.6):
     rng = np.random.default_rng(m + d)
-    X = (rng.normal(size=(m, d)) * (rng.random((m, d)) < 0.6)).astype(np.float32).astype(np.float64)
+    X = (rng.normal(size=(m, d)) * (rng.random((m, d)) < share)).astype(np.float32).astype(np.float64)
     return X, np.where(rng.random(m) < 0.5, -1.0, 1.0), rng.random(m) * (rng.random(m) < 0.5)
 
 
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("share", [0.1, 0.6])
 @pytest.mark.parametrize(("m", "d"), SHAPES)
-def test_curvature_equals_numpy(m, d, layout, intercept):
-    X, y, c = data(m, d)
+def test_curvature_equals_numpy(m, d, share, layout, intercept):
+    X, y, c = data(m, d, share)
     wide = np.column_stack([X, np.ones(m)]) if intercept else X
     expected = wide.T @ (c[:, None] * wide)
     curvature = RowCurvature(LinearRisk(LAYOUTS[layout](X), y, Hinge(), intercept=intercept, n_threads=2))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from catalogue import all_losses, data_for
+from catalogue import all_losses, data_for, risk_for
 
 from bmrm import LinearRisk, Problem, linesearch
 from bmrm._traits import Trait
@@ -117,3 +117,16 @@ def test_search_by_slope_descends_with_few_evaluations(loss, guess, rng):
         t = linesearch.minimize(problem, line, guess)
         assert problem.risk.products - before <= 2 * 12
         assert problem.objective(w + t * line.direction) <= problem.objective(w)
+
+
+@pytest.mark.parametrize("loss", [loss for loss in all_losses() if loss.couples != "row"], ids=repr)
+def test_search_descends_for_losses_of_several_rows(loss, rng):
+    """Also where the risk has no floor and the search ends at a flat place on its way down."""
+    problem = Problem(risk_for(loss), L2(), 0.1)
+    for size in (0.0, 1.0):
+        for guess in (1.0, 1e-2, 30.0):
+            w = size * rng.normal(size=problem.risk.dim)
+            point = problem.risk.at(w + 1e-6 * rng.normal(size=w.size))
+            line = point.toward(point.w - point.subgradient - problem.lam * point.w)
+            t = linesearch.minimize(problem, line, guess)
+            assert problem.objective(line.at(t).w) < problem.objective(point.w)

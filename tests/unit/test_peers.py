@@ -18,6 +18,8 @@ try:
     peers = importlib.import_module("runner.peers")
     claims = importlib.import_module("runner.claims")
     cells = importlib.import_module("runner.cells")
+    growth = importlib.import_module("runner.growth")
+    memory = importlib.import_module("runner.memory")
     measure = importlib.import_module("runner.measure")
     store = importlib.import_module("runner.store")
 finally:
@@ -114,3 +116,18 @@ def test_ladder_takes_the_first_rung_that_is_good_enough() -> None:
     cap = measure.Cap(ours, peer, dict.fromkeys(cells.TARGETS, 0.01))
     found = measure.climb(peer, None, reference, cap, cells.TARGETS)
     assert [found[t]["why"] for t in cells.TARGETS] == ["slower", "slower"]
+
+
+def test_memory_of_a_fit_is_measured_and_shown(tmp_path: Path) -> None:
+    if not memory.peak():
+        pytest.skip("the system does not tell how much memory a process has taken")
+    results = store.Store(tmp_path / "results.jsonl")
+    memory.run(results, growth.rows, sizes=(200, 400))
+    taken = store.Store(results.path).records[memory.KEY]["memory"]
+    assert list(taken) == ["bmrm auto", memory.PEER]
+    assert 0 < taken[memory.PEER][0] < 1e9
+    results.records[memory.KEY]["memory"]["bmrm auto"] = [32_000, 128_000]  # as if it grew with the square
+    assert [line.partition(" ")[0] for line in claims.lines(results)] == ["FAIL"]
+    pytest.importorskip("matplotlib", reason="the pages have figures")
+    page = importlib.import_module("runner.report").summary(results, [], tmp_path / "lost.md")
+    assert "| 400 | 0.1 | 0.1 (1.9 times)" in page

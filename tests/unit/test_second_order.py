@@ -22,11 +22,12 @@ from bmrm.losses import (
 )
 from bmrm.problem import missing
 from bmrm.regularizers import L1, L2
+from bmrm.risks.curvature import RowCurvature
 from bmrm.risks.envelope import Envelope, plane
 from bmrm.risks.terms import RowTerms
 from bmrm.solvers import InteriorPoint, Newton, SemismoothNewton
 from bmrm.solvers.elastic_system import by_faces
-from bmrm.solvers.newton_system import conjugate_gradients
+from bmrm.solvers.newton_system import NewtonSystem, conjugate_gradients, is_sampled
 
 SOLVERS = [Newton(), SemismoothNewton(), InteriorPoint()]
 LOSSES = [Hinge(), SquaredHinge(), Logistic(), LeastAbsolute(), LeastSquares(), Huber(delta=0.5)]
@@ -181,9 +182,31 @@ def test_conjugate_gradients():
     rng = np.random.default_rng(7)
     B = rng.normal(size=(30, 12))
     A, g = B.T @ B, rng.normal(size=12)
-    x = conjugate_gradients(lambda v: A @ v, g, 1e-10, 100)
+    x, reached = conjugate_gradients(lambda v: A @ v, g, 1e-10, 100)
+    assert reached
     assert A @ x == pytest.approx(g, rel=1e-8, abs=1e-8)
-    assert not conjugate_gradients(lambda v: A @ v, np.zeros(12), 1e-3, 100).any()
+    assert not conjugate_gradients(lambda v: A @ v, np.zeros(12), 1e-3, 100)[0].any()
+
+
+@pytest.mark.parametrize("alike", [True, False])
+def test_newton_system_by_a_sample(alike):
+    """Conjugate gradients reach the accuracy; where a few rows weigh more than all others, the matrix is formed."""
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(2000, 12)) * (rng.random((2000, 12)) < 0.5)
+    X[:, 3] *= np.arange(2000) < 3  # hardly in the sample
+    c = rng.random(2000) if alike else 10.0 ** rng.uniform(-12.0, 6.0, 2000)
+    system = NewtonSystem(RowCurvature(LinearRisk(X, np.ones(2000), "logistic")), np.full(12, 1e-6))
+    H = X.T @ (c[:, None] * X) + 1e-6 * np.eye(12)
+    g = H @ np.ones(12)
+    error = system._by_sample(c, np.arange(2000))(g, 1e-6) - 1.0
+    assert error @ H @ error <= 1e-4 * H.sum()
+
+
+def test_the_matrix_is_sampled_where_it_is_expensive():
+    assert is_sampled(60000, 784, 150.0)
+    assert not is_sampled(20000, 784, 150.0)
+    assert not is_sampled(60000, 123, 14.0)
+    assert not is_sampled(60000, 500, 500.0)
 
 
 def test_refusals_name_the_trait():

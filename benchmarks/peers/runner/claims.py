@@ -170,9 +170,24 @@ def growing(store):
             yield claim(f"{key}: slope of memory (1.1)", text, memory <= 1.1)
 
 
+def footprint(store):
+    """Memory of a fit against QuantileRegressor's."""
+    for record in store.records.values():
+        ours = record.get("memory", {}).get("bmrm auto", [0])
+        if not all(ours):
+            continue
+        grows = slope(record["sizes"], ours)
+        share = max(np.divide(ours, record["data_bytes"]))
+        text = f"{grows:.2f}, at most {share:.1f} times the data on top of it"
+        for name, bytes_ in record["memory"].items():
+            if name != "bmrm auto" and bytes_[-1]:
+                text += f"; {name} {bytes_[-1] / record['data_bytes'][-1]:.0f} times"
+        yield claim(f"{record['key']}: slope of memory (1.1)", text, grows <= 1.1)
+
+
 def lines(store):
     """All claims of which something was measured."""
-    return [line for part in (margin, robust, sparse, portfolio, growing) for line in part(store)]
+    return [line for part in (margin, robust, sparse, portfolio, growing, footprint) for line in part(store)]
 
 
 def lost(store):

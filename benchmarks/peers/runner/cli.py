@@ -6,18 +6,20 @@ import warnings
 from pathlib import Path
 
 from benchmark_utils.files import BUILD, ROOT
-from runner import check, claims, growth, report
+from runner import check, claims, growth, memory, report
 from runner.cells import FAMILIES, SETS, load, select
 from runner.measure import OWN, TARGETS, Field
 from runner.peers import missing, ours, peers
 from runner.store import Optima, Store
 from runner.worker import Worker
 
+OTHERS = ("growth", "memory")  # not of cells
+
 
 def parse(arguments):
     """The options."""
     parser = argparse.ArgumentParser(description="Time to a given accuracy, against other packages.")
-    parser.add_argument("--family", nargs="+", choices=[*FAMILIES, "growth"], help="these families only")
+    parser.add_argument("--family", nargs="+", choices=[*FAMILIES, *OTHERS], help="these families only")
     parser.add_argument("--data", nargs="+", choices=list(SETS), metavar="SET", help="these data sets only")
     parser.add_argument("--loss", nargs="+", metavar="LOSS", help="these losses only")
     parser.add_argument("--regularizer", choices=("l2", "l1"))
@@ -39,6 +41,11 @@ def partial(options):
     """Whether this is a look at some cells: they are measured anew, and the committed pages are left alone."""
     filters = (options.family, options.data, options.loss, options.regularizer, options.lam, options.peers)
     return any(filters) or options.quick or options.own
+
+
+def wanted(options, other):
+    """Whether to measure what is not of cells: in a whole run, and where it is named."""
+    return other in (options.family or ()) or not partial(options)
 
 
 def run(arguments=None):
@@ -82,14 +89,17 @@ class Run:
         """Measure everything that was asked for and is not there yet; return what there was no time for."""
         cells = [cell for cell in select(self.options) if cell.key not in self.store.records]
         left, allowed = [], 0.0
-        scale = self.options.budget / (sum(family.minutes for family in FAMILIES.values()) + growth.MINUTES)
+        others = growth.MINUTES + memory.MINUTES
+        scale = self.options.budget / (sum(family.minutes for family in FAMILIES.values()) + others)
         for family in dict.fromkeys(cell.family for cell in cells):
             allowed += scale * FAMILIES[family].minutes
             mine = [cell for cell in cells if cell.family == family]
             for which in dict.fromkeys(cell.data for cell in mine):
                 left += self.one_set(which, [cell for cell in mine if cell.data == which], allowed)
-        if growth.wanted(self.options):
+        if wanted(self.options, "growth"):
             growth.run(self.store, quick=self.options.quick)
+        if wanted(self.options, "memory"):
+            memory.run(self.store, growth.rows)
         return left
 
     def one_set(self, which, cells, allowed):

@@ -5,6 +5,7 @@ from statistics import median
 import numpy as np
 
 from runner.cells import Cell
+from runner.memory import watched
 from runner.peers import ours
 from runner.worker import Worker
 
@@ -24,12 +25,6 @@ PAIRS = (
 )
 
 
-def wanted(options):
-    """A whole run has it, others where it is named."""
-    narrowed = (options.data, options.loss, options.lam, options.regularizer, options.peers, options.family)
-    return "growth" in (options.family or ()) or not (any(narrowed) or options.own or options.quick)
-
-
 def rows(task, m):
     """The first m of the same rows."""
     rng = np.random.default_rng(3)
@@ -39,32 +34,6 @@ def rows(task, m):
     if task == "classification":
         return {"X": X, "y": np.where(scores + rng.normal(size=m) > 0.0, 1.0, -1.0), "task": task}
     return {"X": X, "y": scores + 0.5 * rng.standard_t(3.0, size=m), "task": task}
-
-
-def peak(reset=False):
-    """The largest resident size so far in bytes; 0 where the system does not tell."""
-    try:
-        if reset:
-            with open("/proc/self/clear_refs", "w") as file:
-                file.write("5")
-        with open("/proc/self/status") as file:
-            return next(1024 * int(line.split()[1]) for line in file if line.startswith("VmHWM"))
-    except OSError:
-        return 0
-
-
-def watched(adapter):
-    """The adapter, which then also tells how much memory a fit took on top."""
-    fit = adapter.fit
-
-    def fit_and_watch(stop):
-        before = peak(reset=True)
-        w = fit(stop)
-        adapter.info["bytes"] = peak() - before
-        return w
-
-    adapter.fit = fit_and_watch
-    return adapter
 
 
 def run(store, quick=False):

@@ -22,6 +22,7 @@ OWN = (
     "interior_point",
     "ls_bmrm",
     "lbfgs",
+    "row_lbfgs",
     "owlqn_star",
 )
 

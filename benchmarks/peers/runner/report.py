@@ -7,7 +7,7 @@ from fnmatch import fnmatch
 import matplotlib
 import numpy as np
 
-from runner import claims
+from runner import claims, growth, memory
 from runner.cells import TARGETS
 from runner.peers import versions
 
@@ -121,6 +121,26 @@ def why(duel, reasons):
     return next((reason for pattern, reason in reasons if fnmatch(name, pattern)), UNEXPLAINED)
 
 
+def memory_table(store):
+    """What a fit takes on top of the data, if that was measured."""
+    record = store.records.get(memory.KEY)
+    if record is None:
+        return []
+    names = list(record["memory"])
+    columns = zip(record["sizes"], record["data_bytes"], *record["memory"].values())
+    rows = [
+        [f"{m:,}".replace(",", " "), f"{data / 1e6:.1f}"]
+        + [f"{taken / 1e6:.1f} ({taken / data:.1f} times)" if taken else "–" for taken in each]
+        for m, data, *each in columns
+    ]
+    text = (
+        f"Resident memory of one fit in a new process at its highest, on top of the process with the data, in MB: "
+        f"quantile 0.5 with l1, {growth.COLUMNS} generated columns, lam {memory.LAM:g}, to {memory.TARGET:g}. – did "
+        f"not end within {memory.SECONDS:g} s, or the system does not tell."
+    )
+    return ["## Memory", text, table(["rows", "data", *names], rows)]
+
+
 def summary(store, losses, reasons):
     """The page that leads to the others."""
     lines = claims.lines(store)
@@ -145,6 +165,7 @@ def summary(store, losses, reasons):
         "```{toctree}\n:maxdepth: 1\n\n" + "\n".join(losses) + "\n```" if losses else "Nothing has been measured yet.",
         "## Claims",
         table(["claim", "measured"], verdicts) if verdicts else "Nothing has been measured yet.",
+        *memory_table(store),
         f"## Lost cells ({len(lost)})",
         "Every cell in which a peer was faster by more than a tie. The reasons are kept by hand in `lost.md` beside "
         "this page, one line `- data/loss/regularizer/lam/accuracy: why` for each cell or, with `*`, for many.",

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from bmrm import _core
 from bmrm._traits import Trait
 from bmrm.losses.base import Array, finite_targets
+from bmrm.losses.bend import PathBend
 from bmrm.losses.tree import Tree
 from bmrm.losses.vector import Classes, CompiledRows, Costs, VectorLoss, checked_costs, probabilities
 
@@ -201,7 +202,7 @@ class HierarchicalSoftmax(HierarchicalLoss, name="hierarchical_softmax"):
     tree: Tree = _EXAMPLE
     nodes: Literal["leaves", "all"] = "leaves"
 
-    traits = frozenset({Trait.SMOOTH_RISK})
+    traits = frozenset({Trait.SMOOTH_RISK, Trait.CURVED_ROWS})
 
     def __post_init__(self) -> None:
         self._check()
@@ -209,6 +210,10 @@ class HierarchicalSoftmax(HierarchicalLoss, name="hierarchical_softmax"):
     def compiled(self, targets: Classes) -> CompiledRows:
         """Return the compiled rows."""
         return PathRows(cast(CompiledRows, _core.softmax(targets.ids, targets.k)), self.tree.parents, self.classes())
+
+    def bend(self, scores: Array, weight: Array, n_threads: int = 1) -> PathBend:
+        """Return the second derivatives of the soft-max, spread over the paths."""
+        return PathBend(scores, weight, np.array(self.tree.parents, dtype=np.int64), self.classes())
 
     def probabilities(self, scores: Array) -> Array:
         """Return the probabilities of the classes, each row adding up to 1."""

@@ -10,6 +10,7 @@ import numpy as np
 from bmrm import _core
 from bmrm._traits import Trait
 from bmrm.losses.base import LOSSES, Array, Loss, positive
+from bmrm.losses.bend import ShareBend
 from bmrm.losses.vector import Classes, ClassLoss, CompiledRows, Costs, checked_classes, checked_costs, probabilities
 
 _JOINT = {"hinge": "multiclass_hinge", "logistic": "softmax"}
@@ -46,7 +47,7 @@ class MulticlassHinge(ClassLoss, name="multiclass_hinge"):
     delta: Costs | None = None
     n_classes: int | None = None
 
-    traits = frozenset({Trait.PIECEWISE})
+    traits = frozenset({Trait.PIECEWISE, Trait.DUAL_ROWS})
 
     def __post_init__(self) -> None:
         checked_classes(self.n_classes, self.name)
@@ -161,7 +162,7 @@ class Softmax(ClassLoss, name="softmax"):
 
     n_classes: int | None = None
 
-    traits = frozenset({Trait.SMOOTH_RISK})
+    traits = frozenset({Trait.SMOOTH_RISK, Trait.CURVED_ROWS})
 
     def __post_init__(self) -> None:
         checked_classes(self.n_classes, self.name)
@@ -169,6 +170,10 @@ class Softmax(ClassLoss, name="softmax"):
     def compiled(self, targets: Classes) -> CompiledRows:
         """Return the compiled rows."""
         return cast(CompiledRows, _core.softmax(targets.ids, targets.k))
+
+    def bend(self, scores: Array, weight: Array, n_threads: int = 1) -> ShareBend:
+        """Return p (diag(pi) - pi pi'), pi the probabilities."""
+        return ShareBend(scores, weight, n_threads)
 
     def probabilities(self, scores: Array) -> Array:
         """Return exp(f_c) / sum exp(f_c), each row adding up to 1."""

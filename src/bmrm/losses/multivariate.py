@@ -11,6 +11,7 @@ import numpy.typing as npt
 from bmrm import _core
 from bmrm._traits import Trait
 from bmrm.losses.base import Array, Loss
+from bmrm.losses.bend import MatrixBend
 from bmrm.losses.vector import CompiledRows, Costs, VectorLoss
 
 
@@ -72,7 +73,7 @@ class MultivariateRegression(VectorLoss, name="multivariate_regression"):
     M: Costs | None = None
 
     task: ClassVar[Literal["multivariate"]] = "multivariate"
-    traits = frozenset({Trait.SMOOTH_RISK})
+    traits = frozenset({Trait.SMOOTH_RISK, Trait.CURVED_ROWS})
 
     def __post_init__(self) -> None:
         if self.M is not None:
@@ -104,6 +105,10 @@ class MultivariateRegression(VectorLoss, name="multivariate_regression"):
     def compiled(self, targets: Array) -> CompiledRows:
         """Return rows that are least squares in other coordinates."""
         return QuadraticRows(targets, None if self.M is None else np.array(self.M))
+
+    def bend(self, scores: Array, weight: Array, n_threads: int = 1) -> MatrixBend:
+        """Return p M."""
+        return MatrixBend(np.eye(scores.shape[1]) if self.M is None else np.array(self.M), weight)
 
     @classmethod
     def examples(cls) -> list[Loss]:

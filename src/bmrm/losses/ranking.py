@@ -257,7 +257,8 @@ class ExpectedRankUtility(GainLoss, name="expected_rank_utility"):
         return grades
 
     def _discounts(self, n: int) -> Array:
-        return np.asarray(np.exp2(-np.arange(n) / (self.half_life - 1.0)))
+        discounts = np.exp2(-np.arange(n) / (self.half_life - 1.0))
+        return np.where(discounts < 2.0**-60, 0.0, discounts)  # less than rounding: the rest is a sort
 
 
 @dataclass(frozen=True)

@@ -119,9 +119,7 @@ class Ordinal(PairLoss, name="ordinal"):
         self._refuse_groups(groups)
         values = finite_targets(y)
         if values.size == 0 or values.min() == values.max():
-            raise ValueError(
-                f"loss '{self.name}' compares rows of different grades, but all {values.size} are the same"
-            )
+            raise ValueError(f"loss '{self.name}' needs rows of different grades, but all {values.size} are the same")
         return by_grade(values, np.zeros(values.size, np.int64), np.arange(values.size))
 
     def draw(self, rng: np.random.Generator, m: int) -> tuple[Array, None]:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bmrm.losses.base import Array, Loss, Targets, finite_targets
+from bmrm.losses.bend import Bend
 
 Costs: TypeAlias = tuple[tuple[float, ...], ...]
 Ids: TypeAlias = npt.NDArray[np.int32]
@@ -44,7 +45,7 @@ class VectorLoss(Loss):
 
     `LinearRisk` then has a (d, k) matrix of weights, kept in one buffer row by row: ``w.reshape(-1, k)``. How many
     scores there are, the targets say. A user's own loss needs `evaluate`, `encode` and `n_scores`; one with
-    `compiled` rows also gets exact line searches.
+    `compiled` rows also gets exact line searches, one with a `bend` and the trait CURVED_ROWS Newton's method.
     """
 
     @abstractmethod
@@ -62,6 +63,10 @@ class VectorLoss(Loss):
         minimum, for it can be 0 at no loss, and without it the constants would be known up to a shift only.
         """
         return np.arange(k)
+
+    def bend(self, scores: Array, weight: Array, n_threads: int = 1) -> Bend | None:
+        """Return the second derivatives at the scores, times the weights; None if there are none."""
+        return None
 
     def evaluate(self, scores: Array, targets: Targets, weight: Array) -> tuple[float, Array]:
         """Return the weighted sum of the loss and its slopes, of the shape of the scores."""

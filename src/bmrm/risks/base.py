@@ -138,7 +138,7 @@ class Line:
     def evaluate(self, t: float) -> tuple[float, float, float]:
         """Return the value, the left slope and the right slope at t (equal, where only one is known)."""
         point = self.at(t)
-        slope = float(point.subgradient @ self.direction)
+        slope = _core.inner(point.subgradient, self.direction)
         return point.value, slope, slope
 
     def terms(self) -> list[Any]:

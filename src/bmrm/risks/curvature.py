@@ -49,6 +49,11 @@ class RowCurvature:
         return wide
 
     @property
+    def entries_per_row(self) -> float:
+        """The mean number of entries of a row."""
+        return self.risk.design.matrix.n_entries / max(self.risk.design.n_rows, 1)
+
+    @property
     def n_cells(self) -> int:
         """The size of X, zeros and the constant column included."""
         return self.risk.design.n_rows * self.risk.dim

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +26,7 @@ class DualPoint:
     w : array
         center - S^-1 X'(p s) / lam, kept up to date by each change of a slope, with rounding errors.
     s, b : array
+        Where a row has k scores, s holds k numbers theta for each row and b is empty: see `ClassDual`.
     active : array of int
         A permutation of the rows; the first ``n_active`` are visited, the others are settled.
     length, error : float
@@ -60,7 +62,99 @@ class Check:
     rounding: float
 
 
-class DualRows:
+@dataclass(frozen=True)
+class LevelPlane:
+    """A plane <a, w> + b of the risk, rounding charged to b, and the weighted slopes that it comes from."""
+
+    a: Array
+    b: float
+    slopes: Array
+
+
+class Dual(ABC):
+    """The dual of a linear risk with a quadratic regularizer, and its points: what one and several scores share.
+
+    Parameters
+    ----------
+    risk : LinearRisk
+    weights : array
+        The diagonal of S, above 0.
+    lam : float
+    """
+
+    def __init__(self, risk: LinearRisk, weights: Array, lam: float) -> None:
+        self.risk, self.weights, self.lam = risk, weights, lam
+        self.n_entries = risk.design.matrix.n_entries
+        self._work = 0.0
+        self._count(1.0)
+
+    @abstractmethod
+    def flat(self) -> DualPoint:
+        """Return the point with slopes 0, or next to 0, and w = 0."""
+
+    @abstractmethod
+    def near(self, scores: Array) -> DualPoint:
+        """Return the point with the slopes of the loss at the scores: one product."""
+
+    @abstractmethod
+    def offset(self, point: DualPoint) -> float:
+        """Return the offset of the point's plane."""
+
+    def levelled(self, point: DualPoint) -> LevelPlane | None:
+        """Return a plane near that of the point, but without a slope in the constants; None if it takes a bundle."""
+        return None
+
+    @abstractmethod
+    def _slopes(self, point: DualPoint) -> Array:
+        """Return the slopes times the weights of their rows."""
+
+    @abstractmethod
+    def _visit(self, point: DualPoint, key: int, reach: float) -> tuple[float, float, float, int, int, int]:
+        """Visit each active row once."""
+
+    @abstractmethod
+    def _look(self, point: DualPoint, reach: float) -> tuple[float, float, float, float, int]:
+        """Look at all rows."""
+
+    def value(self, point: DualPoint) -> float:
+        """Return the dual value, if w is that of the slopes."""
+        return self.offset(point) - 0.5 * self.lam * self.norm(point.w) ** 2
+
+    def renew(self, point: DualPoint, center: Array) -> Array:
+        """Compute w from the slopes alone and return X'(p s), the normal of their plane: one product."""
+        slopes = self._slopes(point)
+        a = self.risk.pull_back(slopes, float(np.sum(slopes)))
+        point.w[:] = center - a / (self.lam * self.weights)
+        point.length = self.norm(point.w)
+        point.error = 4.0 * _EPS * (point.length + self.norm(center))
+        return a
+
+    def norm(self, w: Array) -> float:
+        """Return the norm of w that belongs to S."""
+        return float(np.sqrt(np.sum(self.weights * w * w)))
+
+    def epoch(self, point: DualPoint, key: int, reach: float) -> Epoch:
+        """Visit each active row once, in an order drawn from the key: about two products with those rows."""
+        estimate, movement, way, changed, n_active, entries = self._visit(point, key, reach)
+        point.n_active = n_active
+        point.length += way
+        point.error += 2.0 * _EPS * changed * point.length  # each change rounds w anew
+        self._count(2.0 * entries / max(self.n_entries, 1))
+        return Epoch(estimate, movement, changed, entries)
+
+    def check(self, point: DualPoint, reach: float) -> Check:
+        """Look at all rows with their true scores, and sort the settled ones out: one product."""
+        value, gap, offset, size, n_active = self._look(point, reach)
+        point.n_active, point.length = n_active, self.norm(point.w)
+        return Check(value, gap, offset, 4.0 * _EPS * size)
+
+    def _count(self, products: float) -> None:
+        """Count products with parts of the data; their sum is rounded up."""
+        before, self._work = np.ceil(self._work), self._work + products
+        self.risk.products += int(np.ceil(self._work) - before)
+
+
+class DualRows(Dual):
     """max over s of sum_i p_i b_i(s_i) - |X'(p s)|^2 / (2 lam), the norm that of S^-1.
 
     Parameters
@@ -83,7 +177,7 @@ class DualRows:
     """
 
     def __init__(self, risk: LinearRisk, weights: Array, lam: float) -> None:
-        self.risk, self.weights, self.lam = risk, weights, lam
+        super().__init__(risk, weights, lam)
         self._inverse = None if np.all(weights == 1.0) else np.ascontiguousarray(1.0 / weights)
         self._rows = (risk.weight, risk.scale)
         design = risk.design
@@ -93,9 +187,6 @@ class DualRows:
             design.matrix, risk.kernel, risk.targets, *self._rows, risk.offset, self._q, self._inverse, lam,
             design.intercept,
         )  # fmt: skip
-        self.n_entries = design.matrix.n_entries
-        self._work = 0.0
-        self._count(1.0)
 
     def flat(self) -> DualPoint:
         """Return the point with slopes 0 and w = 0; slopes next to 0 where the loss has no minimum at its floor."""
@@ -119,41 +210,20 @@ class DualRows:
         _core.dual_start(self.risk.kernel, v, self.risk.targets, q, point.s, point.b)
         return point
 
-    def renew(self, point: DualPoint, center: Array) -> Array:
-        """Compute w from the slopes alone and return X'(p s), the normal of their plane: one product."""
-        slopes = self.risk.full_weight * point.s
-        a = self.risk.pull_back(slopes, float(np.sum(slopes)))
-        point.w[:] = center - a / (self.lam * self.weights)
-        point.length = self.norm(point.w)
-        point.error = 4.0 * _EPS * (point.length + self.norm(center))
-        return a
+    def offset(self, point: DualPoint) -> float:
+        """Return sum p b; known shifts of the scores do not count."""
+        return float(self.risk.full_weight @ point.b)
 
-    def norm(self, w: Array) -> float:
-        """Return the norm of w that belongs to S."""
-        return float(np.sqrt(np.sum(self.weights * w * w)))
+    def _slopes(self, point: DualPoint) -> Array:
+        return self.risk.full_weight * point.s
 
-    def epoch(self, point: DualPoint, key: int, reach: float) -> Epoch:
-        """Visit each active row once, in an order drawn from the key: about two products with those rows."""
-        estimate, movement, way, changed, n_active, entries = _core.dual_epoch(
-            *self._problem, point.w, point.s, point.b, point.active[: point.n_active], key, reach
-        )
-        point.n_active = n_active
-        point.length += way
-        point.error += 2.0 * _EPS * changed * point.length  # each change rounds w anew
-        self._count(2.0 * entries / max(self.n_entries, 1))
-        return Epoch(estimate, movement, changed, entries)
+    def _visit(self, point: DualPoint, key: int, reach: float) -> tuple[float, float, float, int, int, int]:
+        active = point.active[: point.n_active]
+        return _core.dual_epoch(*self._problem, point.w, point.s, point.b, active, key, reach)
 
-    def check(self, point: DualPoint, reach: float) -> Check:
-        """Look at all rows with their true scores, and sort the settled ones out: one product."""
+    def _look(self, point: DualPoint, reach: float) -> tuple[float, float, float, float, int]:
         risk = self.risk
-        value, gap, offset, size, n_active = _core.dual_check(
+        return _core.dual_check(
             risk.kernel, risk.scores(point.w), risk.targets, *self._rows, risk.offset, point.s, point.b, reach,
             point.active,
         )  # fmt: skip
-        point.n_active, point.length = n_active, self.norm(point.w)
-        return Check(value, gap, offset, 4.0 * _EPS * size)
-
-    def _count(self, products: float) -> None:
-        """Count products with parts of the data; their sum is rounded up."""
-        before, self._work = np.ceil(self._work), self._work + products
-        self.risk.products += int(np.ceil(self._work) - before)

@@ -61,7 +61,7 @@ class Envelope:
     def slope_along(self, scores: Array, direction: Array, weighted: Array) -> tuple[float, float, Smoothed]:
         """Return first and second derivative along a direction of scores; weighted is p_i times the direction."""
         rows = self.at(scores)
-        return float(rows.slopes @ weighted), float((rows.bends * direction) @ weighted), rows
+        return _core.inner(rows.slopes, weighted), _core.inner(rows.bends * direction, weighted), rows
 
 
 def plane(risk: LinearRisk, rows: Smoothed) -> tuple[Array, float, float]:

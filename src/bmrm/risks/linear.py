@@ -101,7 +101,9 @@ class LinearRisk(Risk):
         self.traits = loss.traits
         if self.kernel is not None:
             self.traits |= {Trait.CACHED_LINE, Trait.COMPILED}
-            self.traits |= frozenset() if loss.tilt else {Trait.ROWS}
+            if not loss.tilt:
+                self.traits |= {Trait.ROWS, Trait.DUAL_ROWS}
+                self.traits |= {Trait.CURVED_ROWS} if Trait.CURVATURE in loss.traits else frozenset()
         elif self.vectors is not None:
             self.traits |= {Trait.CACHED_LINE}
         self.n_threads = self.design.n_threads
@@ -297,7 +299,7 @@ class LinearPoint(Point):
         e = 4.0 * _EPS * far
         sides = [np.abs(risk.loss_and_slopes(self.scores + shift)[1]) for shift in (-e, e)]
         steepest = np.maximum(*sides)
-        return 4.0 * _EPS * (abs(self.value) + float(np.sqrt(steepest @ steepest)) * far)
+        return 4.0 * _EPS * (abs(self.value) + float(np.sqrt(_core.inner(steepest, steepest))) * far)
 
     def extreme(self, d: Array) -> Array:
         """Return the subgradient that is largest in direction d: two products."""
@@ -351,11 +353,15 @@ class LinearLine(Line):
         """Return the value and both one-sided slopes at t."""
         if self._line is None:
             value, slopes, _ = (self.start if t == 0.0 else self.at(t))._loss  # kept: the search ends at one of them
-            left = right = float(slopes @ self.score_direction)
+            left = right = _core.inner(slopes, self.score_direction)
         else:
             value, left, right = self._line.evaluate(t, self.start.risk.n_threads)
         tilt = self._slope_of_tilt
         return value + self.start.risk._tilted(self.start.w) + t * tilt, left + tilt, right + tilt
+
+    def slope_at(self, t: float) -> float:
+        """Return the slope at t, from the slopes of the point there, which keeps them."""
+        return _core.inner(self.at(t).slopes, self.score_direction) + self._slope_of_tilt
 
     def terms(self) -> list[tuple[Any, float]]:
         """Return the compiled line and the slope that comes on top of it."""

@@ -186,8 +186,8 @@ class RowVisits:
         if course.normal is not None:
             course.normal = a
             course.center = np.where(self._shrinks == 0.0, course.center - self._metric * a / lam, 0.0)
-        rounding = 16.0 * _EPS * (float(p @ np.abs(course.offsets)) + float(np.abs(a) @ np.abs(course.w)))
-        return a, float(p @ course.offsets) - rounding
+        rounding = 16.0 * _EPS * (_core.inner_of_sizes(p, course.offsets) + _core.inner_of_sizes(a, course.w))
+        return a, _core.inner(p, course.offsets) - rounding
 
     def tuned(
         self,

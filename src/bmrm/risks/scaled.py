@@ -14,6 +14,8 @@ from bmrm._traits import Trait
 from bmrm.risks.base import Array, Line, Point, Risk
 from bmrm.risks.space import RowSpace
 
+_OF_ROWS = frozenset({Trait.ROWS, Trait.DUAL_ROWS, Trait.CURVED_ROWS, Trait.COMPILED})
+
 
 def powers_of_two(sizes: Array) -> Array:
     """Return c with c_j sizes_j between 1/sqrt(2) and sqrt(2), each a power of two; 1 where the size is 0.
@@ -53,7 +55,7 @@ class ScaledRisk(Risk):
     def __init__(self, risk: Risk, c: Array) -> None:
         self.risk, self.c = risk, c
         self.dim, self.floor = risk.dim, risk.floor
-        self.traits = risk.traits - {Trait.ROWS, Trait.COMPILED}
+        self.traits = risk.traits - _OF_ROWS
         self.unpenalized, self.n_threads = risk.unpenalized, risk.n_threads
 
     @property

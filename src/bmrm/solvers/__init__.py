@@ -26,6 +26,7 @@ from bmrm.solvers.owlqn import OWLQN, OWLQNStar
 from bmrm.solvers.pegasos import Pegasos
 from bmrm.solvers.proximal_bundle import ProximalBundle
 from bmrm.solvers.proximal_online import ProximalOnline
+from bmrm.solvers.row_lbfgs import RowLBFGS
 from bmrm.solvers.scipy import SciPy
 from bmrm.solvers.semismooth_newton import SemismoothNewton
 from bmrm.solvers.sgd import SGD
@@ -54,6 +55,7 @@ __all__ = [
     "Pegasos",
     "ProximalBundle",
     "ProximalOnline",
+    "RowLBFGS",
     "SciPy",
     "SemismoothNewton",
     "Solver",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from bmrm import _core
 from bmrm.bundle.master import Master, lower_bound, master_for
 from bmrm.bundle.planes import Bundle
 from bmrm.problem import Problem
@@ -64,7 +65,7 @@ class FlatBound:
         """
         if not self.free.size:
             return -np.inf
-        size = float(np.sqrt(slopes @ slopes)) * self._norms
+        size = float(np.sqrt(_core.inner(slopes, slopes))) * self._norms
         noise = (8.0 + np.sqrt(slopes.size)) * _EPS * size
         self.steep = bool(np.any(np.abs(a[self.free]) > _NEARLY * size))
         box = np.full(a.size, np.inf)

@@ -13,18 +13,25 @@ from bmrm.solvers.base import Solver
 from bmrm.solvers.dual_coordinate import DualCoordinate
 from bmrm.solvers.lbfgs import LBFGS
 from bmrm.solvers.newton import Newton
-from bmrm.solvers.newton_system import MOST_COLUMNS
+from bmrm.solvers.newton_system import MOST_COLUMNS, SAMPLE, is_sampled, matrix_cost
+from bmrm.solvers.row_lbfgs import RowLBFGS
 
 _HARD_ROWS = 3.0  # q: beyond, semismooth Newton steps beat dual coordinate descent where columns are few
-_HARD_RESIDUALS = 0.02  # the same, for losses of residuals
-_HOPELESS_ROWS = 200.0  # c q: beyond, L-BFGS beats it where columns are many
+_HARD_RESIDUALS = 0.1  # the same, for losses of residuals: below, epochs take 0.3 to 0.9 of the time of steps
+_EASY_ROWS = 60.0  # m q: up to here the bundle method takes 3 to 8 steps to 1e-3 or 1e-6, beyond 7 to 40 (hinge)
+# c q: beyond, L-BFGS beats it where columns are many. Measured for squared_hinge: 1.4 times slower at 129 (reuters),
+# 1.8 and 3.8 times faster at 476 and 303 (farm_ads, news20); for logistic, whose rows are never left out: 1.3 times
+# slower at 25 and 49 (gen_text, 20news_bigram), 2.7, 4 and 3 times faster at 32, 76, 119 (reuters, news20, farm_ads).
+_HOPELESS_ROWS, _HOPELESS_WITH_EXP = 200.0, 28.0
 _EASY = 100.0  # the condition number up to which L-BFGS needs a handful of steps
+_EASY_WITH_EXP = 3000.0  # the same, against epochs with an exponential for each row: a tie at 2500 (reuters, gen_text)
+_WIDE = 3.0  # columns for each row: beyond, L-BFGS is faster in the space of the rows (2: a tie; 3.9: 1.5 times faster)
 
 # One entry of X in one product costs 1; measured.
 _NEWTON_STEPS, _EPOCHS = 6.0, 18.0
 _ROW, _ROW_WITH_EXP = 60.0, 160.0  # what a row costs an epoch besides its entries
 _ROW_OF_STEP = 20.0  # and a Newton step
-_SPARSE_PAIR, _DENSE_PAIR = 0.5, 0.06  # two entries of a row, in X' diag(c) X
+_SAMPLED_PRODUCTS = 30.0  # of a step by conjugate gradients, preconditioned by a sample
 _CUBE = 0.04  # of the columns, in Cholesky's method
 
 
@@ -34,22 +41,43 @@ def for_smooth_rows(problem: Problem) -> list[Solver]:
     Newton's method takes about 6 steps, each of which forms and factors a matrix; dual coordinate descent takes about
     18 (1 + c q) epochs, q the mean of p_i |x_i|^2 / (lam s), c the largest second derivative of the loss. The cheaper
     one goes first. Where columns are too many for the matrix, L-BFGS is the rival: it wins where the condition number
-    is small, at most c m q, and where rows are so hard that epochs do not get anywhere.
+    is small, at most c m q, and where rows are so hard that epochs do not get anywhere. With many more columns than
+    rows it works in the space of the rows, where few steps do not pay.
     """
     risk, q = problem.risk, curved_step(problem)
     if not isinstance(risk, LinearRisk) or not np.isfinite(q):
         return [Newton()]
     if risk.dim > MOST_COLUMNS:
-        return [LBFGS(), Newton()] if is_easy(problem) or q > _HOPELESS_ROWS else [DualCoordinate(), LBFGS()]
+        return _for_many_columns(risk, q)
     return [DualCoordinate(), Newton()] if _dual_cost(risk, q) < _newton_cost(risk) else [Newton()]
+
+
+def _for_many_columns(risk: LinearRisk, q: float) -> list[Solver]:
+    """Return dual coordinate descent and L-BFGS in the better order; columns are too many to form a matrix."""
+    m, with_exp = risk.design.n_rows, Trait.PIECEWISE not in risk.traits
+    wide = risk.dim > _WIDE * m
+    slow: Solver = RowLBFGS() if wide else LBFGS()
+    if q * m <= (_EASY_WITH_EXP if with_exp and not wide else _EASY):
+        return [LBFGS(), Newton()]
+    return [slow, Newton()] if q > (_HOPELESS_WITH_EXP if with_exp else _HOPELESS_ROWS) else [DualCoordinate(), slow]
 
 
 def rows_are_hard(problem: Problem) -> bool:
     """Whether dual coordinate descent on rows with kinks would take many epochs."""
+    return row_step(problem) > (_HARD_RESIDUALS if _of_residuals(problem) else _HARD_ROWS)
+
+
+def rows_are_easy(problem: Problem) -> bool:
+    """Whether the penalty is so strong that a handful of planes is enough."""
+    risk = problem.risk
+    assert isinstance(risk, LinearRisk)
+    return not _of_residuals(problem) and row_step(problem) * risk.design.n_rows <= _EASY_ROWS
+
+
+def _of_residuals(problem: Problem) -> bool:
     assert isinstance(problem.risk, LinearRisk)
     knots = problem.risk.kernel.knots()
-    of_residuals = knots is not None and knots[0] == "residual"
-    return row_step(problem) > (_HARD_RESIDUALS if of_residuals else _HARD_ROWS)
+    return knots is not None and knots[0] == "residual"
 
 
 def is_easy(problem: Problem) -> bool:
@@ -90,6 +118,8 @@ def _dual_cost(risk: LinearRisk, q: float) -> float:
 def _newton_cost(risk: LinearRisk) -> float:
     design = risk.design
     m, entries = design.n_rows, design.matrix.n_entries
-    pair = _DENSE_PAIR if entries == m * design.n_cols else _SPARSE_PAIR
-    matrix = pair * entries**2 / m + _CUBE * design.n_cols**3
+    matrix = matrix_cost(design.n_cols, entries / m) * entries
+    if is_sampled(m, design.n_cols, entries / m):
+        matrix = matrix / SAMPLE + _SAMPLED_PRODUCTS * entries
+    matrix += _CUBE * design.n_cols**3
     return _NEWTON_STEPS * (matrix + 3.0 * entries + _ROW_OF_STEP * m)

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from bmrm import linesearch
+from bmrm import _core, linesearch
 from bmrm._traits import Trait
 from bmrm.bundle.master import master_for
 from bmrm.bundle.plane_bound import PlaneBound
@@ -200,7 +200,7 @@ class _Run:
         z = self.model.minimize(D, g, point.w, working, penalty, tol, self.most_epochs, exactly, rescue)
         line = point.toward(z)
         ahead = line.score_direction
-        promised = float(g @ (z - point.w)) + 0.5 * float(np.sum(D * ahead * ahead))
+        promised = _core.inner(g, z - point.w) + 0.5 * float(np.sum(D * ahead * ahead))
         lam = self.excess * self.problem.lam
         promised += lam * (self.regularizer.value(z) - self.regularizer.value(point.w))
         moved = self.along(line, z, promised, lam)
@@ -235,7 +235,7 @@ class _Run:
         if self.proof.open and brace(self.problem, self.bundle, self.point.w, self.proof.open):
             lower, theta = self.proof.of(self.bundle, lam, self.upper, plane.a, plane.offset)
         self.bundle.record(np.eye(len(self.bundle))[-1])
-        lower -= 4.0 * np.finfo(np.float64).eps * float(np.abs(plane.a) @ np.abs(self.point.w))
+        lower -= 4.0 * np.finfo(np.float64).eps * _core.inner_of_sizes(plane.a, self.point.w)
         self.lower = max(self.lower, lower)
         if self.settings.screening and np.isfinite(lower) and np.isfinite(self.model.bend):
             radius = np.sqrt(2.0 * self.model.bend * max(self.upper - lower, 0.0))

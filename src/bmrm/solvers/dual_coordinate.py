@@ -13,9 +13,11 @@ from bmrm.bundle.planes import Bundle
 from bmrm.problem import Problem
 from bmrm.regularizers.base import Separable
 from bmrm.risks.base import Array
-from bmrm.risks.dual import DualPoint, DualRows
+from bmrm.risks.class_dual import ClassDual
+from bmrm.risks.dual import Dual, DualPoint, DualRows
 from bmrm.risks.linear import LinearRisk
 from bmrm.solvers.base import Solver, Start, Step, solve_master
+from bmrm.solvers.bounds import FlatBound
 
 _STRIDE = 0xD1342543DE82EF95  # between the keys of two epochs
 _FEWEST = 4  # epochs whose w are worth a mean
@@ -49,7 +51,7 @@ class _State:
 
 @dataclass(frozen=True)
 class DualCoordinate(Solver, name="dual_coordinate"):
-    """Dual coordinate descent (LIBLINEAR's method), for every compiled loss of rows.
+    """Dual coordinate descent (LIBLINEAR's method), for every compiled loss of rows and for the multiclass hinge loss.
 
     Each row has a slope s_i; w = -S^-1 X'(p s) / lam follows. The loop::
 
@@ -61,6 +63,10 @@ class DualCoordinate(Solver, name="dual_coordinate"):
                 estimate += p_i (l(f) - s_i f - b_i)                      b_i = l(z) - s_i z = -l*(s_i)
                 leave the row out if l is linear around f, as far as the rows' own steps go
             if the estimate is a fraction of the last gap: look at all rows, yield J(w) and the dual value
+
+    For `multiclass_hinge` it is the sequential dual method: a row has theta_i on the simplex of the classes, its slopes
+    are theta_i - e_y, the maximum over theta_i is the projection of theta_i + (f + Delta(y)) / q, b_i is <theta_i,
+    Delta(y)>, and a row is left out where theta_i is a vertex whose class leads by more than the steps go.
 
     Most steps are far shorter than the longest one, so that rows may be left out sooner: half as far from a kink after
     each check whose gap was about what was estimated, and twice as far after one that found many rows left out wrongly.
@@ -85,20 +91,21 @@ class DualCoordinate(Solver, name="dual_coordinate"):
 
     References
     ----------
-    M09 (LIBLINEAR).
+    M09 (LIBLINEAR). S. S. Keerthi, S. Sundararajan, K.-W. Chang, C.-J. Hsieh, C.-J. Lin, A sequential dual method for
+    large scale multi-class linear SVMs, 2008.
     """
 
     fraction: float = 0.25
     passes: float = 8.0
 
-    needs = frozenset({Trait.ROWS, Trait.QUADRATIC})
+    needs = frozenset({Trait.DUAL_ROWS, Trait.QUADRATIC})
     refuses = frozenset({Trait.BOUNDS})
 
     def steps(self, problem: Problem, start: Start) -> Iterator[Step]:
         """Yield the start and one step for each check of all rows; end when no slope changes any more."""
         rows = _dual_rows(problem)
         state: _State = start.memory or _begin(problem, rows, start)
-        bound = _Bound(problem, start.bundle)
+        bound = _Bound(problem, rows, start.bundle)
         if start.memory is None and np.isfinite(state.upper):
             yield Step(state.best, state.upper, state.lower, bound.bundle, state)
         while not state.done:
@@ -106,13 +113,13 @@ class DualCoordinate(Solver, name="dual_coordinate"):
             _verify(problem, rows, bound, state, estimate)
             yield Step(state.best, state.upper, state.lower, bound.bundle, state)
 
-    def _descend(self, rows: DualRows, state: _State) -> float:
+    def _descend(self, rows: Dual, state: _State) -> float:
         """Run epochs until the estimated gap has fallen; return it."""
         work = unsampled = 0
         while True:
             state.epochs += 1
             key = (state.key + state.epochs * _STRIDE) % 2**64
-            everything = state.point.n_active == state.point.s.size
+            everything = state.point.n_active == state.point.active.size
             epoch = rows.epoch(state.point, key, state.reach)
             state.reach = state.caution * epoch.movement
             state.done = everything and not epoch.changed
@@ -125,17 +132,20 @@ class DualCoordinate(Solver, name="dual_coordinate"):
 
 
 class _Bound:
-    """The proven lower bound of a dual point: its own value, or by the master where coordinates are free."""
+    """The proven lower bound of a dual point: its own value, or by the master where coordinates are free.
 
-    def __init__(self, problem: Problem, bundle: Bundle | None) -> None:
-        self.problem = problem
+    If those are the constants of several scores, the bound is that of the same plane after it was made level.
+    """
+
+    def __init__(self, problem: Problem, rows: Dual, bundle: Bundle | None) -> None:
+        self.problem, self.rows, self.bundle = problem, rows, bundle
         self.free = Trait.FREE_COORDINATES in problem.traits
-        self.bundle = bundle
         if self.free:
             risk, regularizer = problem.risk, problem.regularizer
             assert isinstance(regularizer, Separable)
             self.free_coordinates = np.broadcast_to(regularizer.s, (risk.dim,)) == 0.0
             self.bundle = bundle or Bundle(risk.dim, risk.floor, 30, n_threads=risk.n_threads)
+            self._flat = FlatBound(problem) if tuple(regularizer.free) == risk.unpenalized else None
 
     def __call__(self, point: DualPoint, offset: float, rounding: float, a: Array | None, upper: float) -> float:
         lam = self.problem.lam
@@ -144,20 +154,24 @@ class _Bound:
             return offset - rounding - 0.5 * lam * length * length * (1.0 + 1e-15 * point.w.size)
         assert self.bundle is not None
         assert a is not None
+        level = None if self._flat is None else self.rows.levelled(point)
+        if self._flat is not None and level is not None:
+            return self._flat.of(self.bundle, level.a, level.b - rounding, level.slopes, point.w)
         self.bundle.add_plane(a, offset - rounding)
         master = master_for(self.problem.regularizer)  # a new one each time: resumed runs are the same
         return solve_master(self.problem, master, self.bundle, upper, point.w).lower
 
 
-def _dual_rows(problem: Problem) -> DualRows:
+def _dual_rows(problem: Problem) -> Dual:
     risk, regularizer = problem.risk, problem.regularizer
     assert isinstance(risk, LinearRisk)
     assert isinstance(regularizer, Separable)
     s = np.broadcast_to(regularizer.s, (risk.dim,))
-    return DualRows(risk, np.where(s > 0.0, s, min(1.0, 0.01 / problem.lam)), problem.lam)
+    kind = DualRows if risk.vectors is None else ClassDual
+    return kind(risk, np.where(s > 0.0, s, min(1.0, 0.01 / problem.lam)), problem.lam)
 
 
-def _begin(problem: Problem, rows: DualRows, start: Start) -> _State:
+def _begin(problem: Problem, rows: Dual, start: Start) -> _State:
     """Start from slopes next to 0, or from those of the loss at w if their dual value is better."""
     lam, regularizer = problem.lam, problem.regularizer
     at_start = problem.risk.at(start.w)
@@ -165,18 +179,14 @@ def _begin(problem: Problem, rows: DualRows, start: Start) -> _State:
     point = rows.flat()
     if start.w.any():
         other = rows.near(at_start.remembered)
-        if _dual_value(rows, other) > _dual_value(rows, point):
+        if rows.value(other) > rows.value(point):
             point = other
     zero = np.zeros(start.w.size)
     key = int(np.random.SeedSequence(start.seed).generate_state(1, np.uint64)[0])
     return _State(point, zero, start.w, upper, -np.inf, np.inf, zero, key=key)
 
 
-def _dual_value(rows: DualRows, point: DualPoint) -> float:
-    return float(rows.risk.full_weight @ point.b) - 0.5 * rows.lam * rows.norm(point.w) ** 2
-
-
-def _verify(problem: Problem, rows: DualRows, bound: _Bound, state: _State, estimate: float) -> None:
+def _verify(problem: Problem, rows: Dual, bound: _Bound, state: _State, estimate: float) -> None:
     """Compute J(w) and the bound with true scores; compute w anew where its rounding errors begin to matter."""
     point, lam = state.point, problem.lam
     a = None
@@ -199,5 +209,5 @@ def _verify(problem: Problem, rows: DualRows, bound: _Bound, state: _State, esti
         moved = np.where(bound.free_coordinates, point.w - state.center, 0.0)
         state.center = np.where(bound.free_coordinates, point.w, 0.0)
         point.w += moved
-        point.n_active = point.s.size
+        point.n_active = point.active.size
         state.done = state.done and not moved.any()

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from bmrm import _core
 from bmrm._traits import Trait
 from bmrm.bundle.master import master_for
 from bmrm.problem import Problem
@@ -118,7 +119,7 @@ class _Run:
         self._look_at(point)
         whole = float(np.sum(ramps.jump[np.isfinite(ramps.jump)]))
         distance = terms.arguments(point.scores) - terms.middle
-        rho = _START_WIDTH * whole / (float(self.p @ np.abs(distance)) or 1.0) if whole > 0.0 else 1.0
+        rho = _START_WIDTH * whole / (_core.inner_of_sizes(self.p, distance) or 1.0) if whole > 0.0 else 1.0
         slope = ramps.slope + 0.5 * whole if whole > 0.0 else 0.0
         self.system.r = self.r + self.absolute + self.held
         gradient = (self.r + self.absolute) * w + self._pull_back(self.p * terms.e * (slope + rho * distance))

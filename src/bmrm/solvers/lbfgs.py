@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bmrm import linesearch
+from bmrm import _core, linesearch
 from bmrm._traits import Trait
 from bmrm.bundle.master import Master, master_for
 from bmrm.bundle.planes import Bundle
@@ -37,8 +37,8 @@ class Memory:
 
     def push(self, s: Array, y: Array) -> None:
         """Keep a pair, if its curvature is safely positive."""
-        sy = float(s @ y)
-        if sy > 1e-12 * float(np.sqrt(s @ s) * np.sqrt(y @ y)) and min(sy, float(y @ y)) > _SMALLEST:
+        sy, yy = _core.inner(s, y), _core.inner(y, y)
+        if sy > 1e-12 * float(np.sqrt(_core.inner(s, s)) * np.sqrt(yy)) and min(sy, yy) > _SMALLEST:
             self._pairs.append((s, y, 1.0 / sy))
 
     def clear(self) -> None:
@@ -49,14 +49,14 @@ class Memory:
         """Return the inverse Hessian's approximation times g."""
         q, alphas = g.copy(), []
         for s, y, rho in reversed(self._pairs):
-            alpha = rho * float(s @ q)
+            alpha = rho * _core.inner(s, q)
             q -= alpha * y
             alphas.append(alpha)
         if self._pairs:
             s, y, rho = self._pairs[-1]
-            q *= 1.0 / (rho * float(y @ y))
+            q *= 1.0 / (rho * _core.inner(y, y))
         for (s, y, rho), alpha in zip(self._pairs, reversed(alphas)):
-            q += (alpha - rho * float(y @ q)) * s
+            q += (alpha - rho * _core.inner(y, q)) * s
         return q
 
 

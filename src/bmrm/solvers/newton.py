@@ -8,7 +8,7 @@ from typing import cast
 
 import numpy as np
 
-from bmrm import linesearch
+from bmrm import _core, linesearch
 from bmrm._traits import Trait
 from bmrm.bundle.master import Master, master_for
 from bmrm.bundle.planes import Bundle
@@ -22,20 +22,26 @@ from bmrm.solvers.base import Solver, Start, Step, solve_master
 from bmrm.solvers.bounds import FEW_FREE, FlatBound
 from bmrm.solvers.lbfgs import tightened
 from bmrm.solvers.newton_system import FINE_RIDGE, MOST_COLUMNS, RIDGE, NewtonSystem
+from bmrm.solvers.newton_wide import WideRun
 
 _REFRESH = 20
+_FLAT = 0.1  # of the slope before a step: where no more is left of it, its length is right
+_CLEARLY = 1e-6  # of J: rounding is far less
 
 
 @dataclass(frozen=True)
 class Newton(Solver, name="newton"):
     """Newton's method for smooth and piecewise quadratic losses: a handful of steps at any lam.
 
+    Losses with k scores for each row (`softmax` and its like) always take conjugate gradients: see `WideRun`.
+
     The loop::
 
         repeat
             H = lam S + X' diag(p_i l''(f_i)) X                 rows with l'' = 0 are not read
-            d = -H^-1 gradient of J                             Cholesky, or conjugate gradients if d is large
-            w = argmin of J along w + t d                       exact, from cached scores
+            d = -H^-1 gradient of J                             Cholesky, or conjugate gradients if d is large or
+                                                                rows are many and long, then with a sample of H
+            w = w + d if J is flat there, else argmin of J along w + t d          exact, from cached scores
             lower = the best bound from the last planes
 
     A step of length 1 is not taken for granted: where the loss overflows or its curvature vanishes the exact
@@ -65,12 +71,12 @@ class Newton(Solver, name="newton"):
     planes: int = 12
     most_columns: int = MOST_COLUMNS
 
-    needs = frozenset({Trait.SMOOTH_RISK, Trait.CURVATURE, Trait.ROWS, Trait.QUADRATIC})
+    needs = frozenset({Trait.SMOOTH_RISK, Trait.CURVED_ROWS, Trait.QUADRATIC})
     refuses = frozenset({Trait.BOUNDS, Trait.UNBOUNDED_RISK})
 
     def steps(self, problem: Problem, start: Start) -> Iterator[Step]:
         """Yield one step for each Newton step; end when neither J nor its gradient gets smaller."""
-        run = _Run(problem, start, self)
+        run = _Run(problem, start, self) if Trait.ROWS in problem.traits else WideRun(problem, start, self.planes)
         if start.memory is None:
             yield run.step()
         while run.advance():
@@ -153,14 +159,30 @@ class _Run:
         line = self.point.toward(self.point.w - solve(self.gradient, accuracy))
         if self.flat is not None:
             self.lower = max(self.lower, self._predicted_bound(self.flat, c, line))
-        moved = line.at(linesearch.minimize(self.problem, line))
-        if self._objective(moved) + moved.rounding < self.upper + self.point.rounding:
+        moved = line.at(1.0 if self._is_long_enough(line) else linesearch.minimize(self.problem, line))
+        if self._is_lower(moved):
             self._move_to(moved)
         elif not self._polished(line.at(1.0)):
             return False
         if self.upper < self.best_upper:
             self.best, self.best_upper = self.point.w, self.upper
         return True
+
+    def _is_long_enough(self, line: LinearLine) -> bool:
+        """Whether J has fallen and is nearly flat at the end of the step: what is computed there is needed anyway."""
+        end = line.at(1.0)
+        if not self._objective(end) < self.upper:
+            return False
+        before = _core.inner(self.gradient, line.direction)
+        after = _core.inner(self.r * end.w, line.direction) + line.slope_at(1.0)
+        return abs(after) <= _FLAT * abs(before)
+
+    def _is_lower(self, moved: LinearPoint) -> bool:
+        """Whether J is lower there, by more than rounding where that may matter: it costs as much as the loss twice."""
+        objective = self._objective(moved)
+        if objective < self.upper - _CLEARLY * abs(self.upper):
+            return True
+        return objective + moved.rounding < self.upper + self.point.rounding
 
     def _predicted_bound(self, flat: FlatBound, c: Array, line: LinearLine) -> float:
         """Return the bound of the slopes that the step leads to by the quadratic model: flat in all free directions."""

@@ -6,27 +6,45 @@ from collections.abc import Callable
 
 import numpy as np
 
+from bmrm import _core
 from bmrm.risks.base import Array
-from bmrm.risks.curvature import RowCurvature
+from bmrm.risks.curvature import RowCurvature, Rows
 from bmrm.solvers.cholesky import factored_by_rows, factored_with_pivot
 
 MOST_COLUMNS = 2000  # a matrix is formed and factored up to here
 RIDGE = 1e-13
 FINE_RIDGE = 1e-15  # for solutions that are refined
 _CG_STEPS = 250
+SPARSE_PAIR, DENSE_PAIR = 0.5, 0.06  # two entries of a row, in X' diag(c) X; a product with one entry costs 1
+SAMPLE = 8  # one of so many rows is enough for a preconditioner
+_MANY_ROWS = 4.0  # for each column, in the sample: then its matrix is near the whole one
+_LONG = 50.0  # products that take as long as forming the matrix
+_SAMPLED_ACCURACY = 1e-2
+_SAMPLED_STEPS = 20  # beyond, forming the matrix would have cost less
 _ROUGH = 1e-7  # accuracies below are reached by refinement
 _REFINEMENTS = 8
 _SINGULAR = 1e-12  # least pivot, where the diagonal is 1
 _MOST_ENTRIES = 1_000_000  # of X by rows and columns, zeros included
 
 
+def matrix_cost(n_columns: int, entries_per_row: float) -> float:
+    """Return what forming the matrix costs for each entry of X, in products: by pairs of entries, or by panels."""
+    return min(SPARSE_PAIR * entries_per_row, DENSE_PAIR * n_columns**2 / max(entries_per_row, 1.0))
+
+
+def is_sampled(n_rows: int, n_columns: int, entries_per_row: float) -> bool:
+    """Whether the matrix costs far more than products do, and few of the rows give nearly the same one."""
+    return n_rows >= SAMPLE * _MANY_ROWS * n_columns and matrix_cost(n_columns, entries_per_row) >= _LONG
+
+
 class NewtonSystem:
     """Solves (diag(r) + X' diag(c) X) d = g, by Cholesky's method or, for many columns, by conjugate gradients.
 
-    Columns are scaled so that the diagonal is 1, and a tiny ridge is added: columns may be collinear and of
-    any size. A coordinate without any curvature gets the curvature 1. Where more than 7 digits are asked for, the
-    solution is refined; where the matrix is singular to the digits it has, and the data are few, the rows of
-    diag(sqrt(c)) X take its place.
+    Columns are scaled so that the diagonal is 1, and a tiny ridge is added: columns may be collinear and of any size.
+    Where rows are many and long, the matrix of a sample of them is the preconditioner of conjugate gradients, and the
+    whole one is formed only if these take too many steps. A coordinate without any curvature gets the curvature 1.
+    Where more than 7 digits are asked for, the solution is refined; where the matrix is singular to the digits it has,
+    and the data are few, the rows of diag(sqrt(c)) X take its place.
 
     Parameters
     ----------
@@ -48,7 +66,34 @@ class NewtonSystem:
 
     def at(self, c: Array) -> Callable[[Array, float], Array]:
         """Return the solver for that c: a function of g and of the relative accuracy that is enough."""
-        return self._factored(c) if self.forms_matrix else self._by_products(c)
+        if not self.forms_matrix:
+            return self._by_products(c)
+        rows = np.flatnonzero(c)
+        sampled = self.ridge > FINE_RIDGE and is_sampled(rows.size, self.r.size, self.curvature.entries_per_row)
+        return self._by_sample(c, rows) if sampled else self._factored(c)
+
+    def _by_sample(self, c: Array, rows: Rows) -> Callable[[Array, float], Array]:
+        """Conjugate gradients for the whole matrix, preconditioned by that of some rows with the whole one's diagonal.
+
+        Columns that the rows drawn hardly have would be far off otherwise. Where the sample is not like the whole, the
+        matrix is formed after all.
+        """
+        some = np.random.default_rng(rows.size).permutation(rows)[::SAMPLE]
+        part = np.zeros_like(c)
+        part[some] = (rows.size / some.size) * c[some]
+        near, sampled = self._factored(part), self.diagonal
+        self.diagonal = self.curvature.diagonal(c) + self.r
+        ratio = np.sqrt(sampled / np.maximum(self.diagonal, sampled * RIDGE))
+
+        def times(v: Array) -> Array:
+            return self.curvature.times(rows, c, v) + self.r * v
+
+        def solve(g: Array, accuracy: float) -> Array:
+            accuracy = min(accuracy, _SAMPLED_ACCURACY)
+            d, reached = conjugate_gradients(times, g, accuracy, _SAMPLED_STEPS, lambda v: ratio * near(ratio * v, 1.0))
+            return d if reached else self._factored(c)(g, accuracy)
+
+        return solve
 
     def _scaling(self) -> Array:
         self.diagonal[self.diagonal <= 0.0] = 1.0
@@ -94,26 +139,37 @@ class NewtonSystem:
             return scaling * (self.curvature.times(rows, c, u) + self.r * u) + self.ridge * v
 
         def solve(g: Array, accuracy: float) -> Array:
-            return scaling * conjugate_gradients(times, scaling * g, accuracy, _CG_STEPS)
+            return scaling * conjugate_gradients(times, scaling * g, accuracy, _CG_STEPS)[0]
 
         return solve
 
 
-def conjugate_gradients(times: Callable[[Array], Array], g: Array, accuracy: float, most: int) -> Array:
-    """Return x with |A x - g| <= accuracy |g|, or what conjugate gradients have after `most` steps."""
+def conjugate_gradients(
+    times: Callable[[Array], Array],
+    g: Array,
+    accuracy: float,
+    most: int,
+    inverse: Callable[[Array], Array] = np.copy,
+) -> tuple[Array, bool]:
+    """Return x with |A x - g| <= accuracy |g|, or what conjugate gradients have after `most` steps, and False.
+
+    The norm is that of the inverse of a matrix near A, if there is one.
+    """
     x, residual = np.zeros_like(g), g.copy()
-    direction, square = residual.copy(), float(g @ g)
+    direction = inverse(residual)
+    square = _core.inner(residual, direction)
     enough = accuracy**2 * square
     for _ in range(most):
         if square <= enough or square == 0.0:
             break
         image = times(direction)
-        curvature = float(direction @ image)
+        curvature = _core.inner(direction, image)
         if curvature <= 0.0:
             break
         step = square / curvature
         x += step * direction
         residual -= step * image
-        before, square = square, float(residual @ residual)
-        direction = residual + (square / before) * direction
-    return x
+        preconditioned = inverse(residual)
+        before, square = square, _core.inner(residual, preconditioned)
+        direction = preconditioned + (square / before) * direction
+    return x, square <= enough

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bmrm import _core
 from bmrm._traits import Trait
 from bmrm.bundle.master import master_for
 from bmrm.bundle.planes import Bundle
@@ -95,7 +96,7 @@ class OWLQN(Solver, name="owlqn"):
         g = shortest_subgradient(problem, point.w, point.subgradient)
         while True:
             p = self._direction(problem, point, g, memory, bundle)
-            scale = 1.0 if len(memory) else 1.0 / max(float(np.sqrt(g @ g)), 1e-300)
+            scale = 1.0 if len(memory) else 1.0 / max(float(np.sqrt(_core.inner(g, g))), 1e-300)
             moved = None if p is None else _search(problem, point, upper, g, p, scale)
             if moved is not None or not len(memory):
                 return moved
@@ -172,7 +173,7 @@ def _search(problem: Problem, point: Point, upper: float, g: Array, p: Array, t:
         trial[kinked & (trial * orthant <= 0.0)] = 0.0
         moved = problem.risk.at(trial)
         value = objective(problem, moved)
-        if value < upper and value <= upper + _SUFFICIENT * float(g @ (trial - w)):
+        if value < upper and value <= upper + _SUFFICIENT * _core.inner(g, trial - w):
             return moved
         t *= 0.5
     return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bmrm import linesearch
+from bmrm import _core, linesearch
 from bmrm._traits import Trait
 from bmrm.bundle.master import Master, master_for
 from bmrm.bundle.planes import Bundle
@@ -137,9 +137,9 @@ def _learn(problem: Problem, point: Point, moved: Point, descent: Descent, state
     bundle.add_point(ahead)
     g = shortest_subgradient(problem, moved.w, ahead.subgradient, _FIRST)
     s, y = moved.w - point.w, g - state.g
-    yy = float(y @ y)
+    yy = _core.inner(y, y)
     if 0.0 < yy < _LARGEST:
-        state.metric.push(s + max(0.0, _LEAST_CURVATURE - float(s @ y) / yy) * y, y)
+        state.metric.push(s + max(0.0, _LEAST_CURVATURE - _core.inner(s, y) / yy) * y, y)
     state.g = g
 
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from bmrm import _core
 from bmrm._traits import Trait
 from bmrm.bundle.master import Master, lower_bound, master_for
 from bmrm.bundle.planes import Bundle
@@ -24,7 +25,10 @@ from bmrm.solvers.newton_system import MOST_COLUMNS, NewtonSystem
 
 _REFRESH = 20
 _MOST_INNER = 30
+_FEW, _SHORT = 8, 0.1  # steps that together lead less far, 1 being a full step: sigma is too large
 _TRIALS = 40
+_ROWS_PER_COLUMN = 8.0
+_SHORTEST = 1e-10  # step: below, slopes are rounding
 _LEVENBERG = 1e-6
 _TINY = float(np.finfo(np.float64).tiny)
 _FLAT = 0.3  # of the first slope on a line: there the search ends
@@ -42,7 +46,7 @@ class SemismoothNewton(Solver, name="semismooth_newton"):
                 by Newton steps d = -(lam S + X' diag(p_i M_i'') X)^-1 gradient        M_i'' = 0 but on a kink
                 with absolute values in Omega, d leads to the minimum of their sum with the quadratic model
             s_i = M_i'(<x_i, w>)                                 the multiplier step
-            sigma = 5 sigma if that took few Newton steps, less if it took many
+            sigma = 25 sigma if that took few Newton steps, less if it took many
 
     M_i is smooth, and M_i'' differs from 0 only in rows that lie on a kink or on a curved piece: few, near the
     solution, and only these are read for the Newton matrix. The slopes of every iterate are a feasible point of the
@@ -104,7 +108,7 @@ class _Run:
         self.best, self.upper, self.lower = start.w, np.inf, -np.inf
         if start.memory is None:
             self.point = self._better_of(start.w, np.zeros(risk.dim))
-            self.inner, self.iteration, self.solved = 0, 0, False
+            self.inner, self.iteration, self.solved, self.way, self.error = 0, 0, False, 0.0, np.inf
             center, self.sigma = self._first_center()
         else:
             self._recall(start.memory)
@@ -128,7 +132,7 @@ class _Run:
         """Return half the slopes at the start, and a width with which most rows count in the first Newton step."""
         value, weighted, _ = self.risk.loss_and_slopes(self.point.scores)
         slopes = np.divide(weighted, self.p, out=np.zeros_like(weighted), where=self.p > 0.0)
-        square = float(weighted @ slopes)
+        square = _core.inner(weighted, slopes)
         if not (np.isfinite(value) and value > 0.0 and square > 0.0):
             return 0.5 * slopes, 1.0
         return 0.5 * slopes, square / (3.0 * value)
@@ -137,12 +141,13 @@ class _Run:
         self.point = self.risk.at(memory["w"], memory["scores"])
         self.inner, self.iteration, self.sigma = memory["inner"], memory["iteration"], memory["sigma"]
         self.upper, self.lower, self.solved = memory["upper"], memory["lower"], memory["solved"]
+        self.way, self.error = memory["way"], memory["error"]
 
     def _look(self) -> None:
         """Take the plane of the envelope's slopes, and what separates the inner problem from J."""
         a, b, loss = plane(self.risk, self.rows)
         self.a, self.b = a, b
-        self.excess = max(0.0, self.point.value - loss - float(self.p @ (self.rows.slopes * self._moved())))
+        self.excess = max(0.0, self.point.value - loss - _core.inner(self.p, self.rows.slopes * self._moved()))
         objective = self._objective(self.point)
         if objective < self.upper:
             self.best, self.upper = self.point.w, objective
@@ -152,7 +157,7 @@ class _Run:
 
     def step(self) -> Step:
         """Add the plane and return what is known."""
-        self.bundle.add_plane(self.a, self.b)
+        self._keep_plane()
         if self.free.size > 1 and not self.lower > self.risk.floor and is_turn(self.iteration + 1):
             self._surround()
         self.lower = max(self.lower, self._bound())
@@ -166,8 +171,18 @@ class _Run:
             "upper": self.upper,
             "lower": self.lower,
             "solved": self.solved,
+            "way": self.way,
+            "error": self.error,
         }
         return Step(self.best, self.upper, self.lower, self.bundle, memory)
+
+    def _keep_plane(self) -> None:
+        """Add the plane; where no master does, note that it is the one in use, so that old planes make room."""
+        self.bundle.add_plane(self.a, self.b)
+        if len(self.bundle) >= self.bundle.max_cuts and not self.free.size:
+            multipliers = np.zeros(len(self.bundle))
+            multipliers[-1] = 1.0
+            self.bundle.record(multipliers)
 
     def _surround(self) -> None:
         """Add planes on both sides of every free coordinate: those of the run are flat there and bound none of them."""
@@ -179,8 +194,9 @@ class _Run:
                 self.bundle.add_point(self.risk.touch(w))
 
     def _bound(self) -> float:
-        if self.elastic is not None and not self.free.size:  # one plane scaled says as much as a linear program here
-            rounding = 4.0 * np.finfo(np.float64).eps * float(np.abs(self.a) @ np.abs(self.best))
+        """Return the bound of the newest plane, which is the best by far; of all of them where it says too little."""
+        if not self.free.size and (self.iteration > 0 or self.elastic is not None):
+            rounding = 4.0 * np.finfo(np.float64).eps * _core.inner_of_sizes(self.a, self.best)
             return lower_bound(self.regularizer, self.problem.lam, self.bundle, self.a, self.b, np.inf) - rounding
         return bound_of(self.problem, self.master, self.bundle, self.upper, self.best)
 
@@ -190,15 +206,20 @@ class _Run:
         if self.iteration % _REFRESH == 0:  # scores combined many times have lost some digits
             self.point = self.risk.at(self.point.w)
         if self.solved:
-            self._recenter(self.rows.slopes, _growth(self.inner))
-        elif self.inner >= _MOST_INNER:
-            self._recenter(self.envelope.center, 0.25)
-        self._newton_step()
-        self.inner += 1
+            self._recenter(self.rows.slopes, _growth(self.inner, self._spare()))
+        elif self.inner >= _MOST_INNER or (self.inner >= _FEW and self.way < _SHORT):
+            self._recenter(self.envelope.center, 0.2)
+        bends = self.rows.bends
+        t = self._newton_step()
+        self.inner, self.way = self.inner + 1, self.way + t
         self._look()
-        self.solved = self._is_solved()
+        error, before = self._error(), self.error
+        # Where the same rows lie on kinks, Newton's model was exact: what is left of the error is rounding.
+        in_vain = error > 0.5 * before and (t >= 1.0 or t <= _SHORTEST) and np.array_equal(bends, self.rows.bends)
+        self.solved, self.error = in_vain or self._is_solved(error), error
 
-    def _is_solved(self) -> bool:
+    def _error(self) -> float:
+        """Return about how far the inner problem is from solved, in units of the objective."""
         w = self.point.w
         if self.elastic is None:
             violation, diagonal = self.r * w + self.a, self.system.diagonal
@@ -208,8 +229,15 @@ class _Run:
         if self.elastic is not None:  # the bound must be good as well: slopes over their threshold are scaled down
             theta = self.regularizer.largest_multiple(self.a, self.problem.lam)
             error = max(error, (1.0 - theta) * (self.b - self.bundle.floor))
+        return error
+
+    def _is_solved(self, error: float) -> bool:
         # Far from the solution the excess is large for another reason, therefore the gap.
         return error <= max(_ENOUGH * min(self.excess, self.upper - self.lower), 1e-16 * abs(self.upper))
+
+    def _spare(self) -> float:
+        """Return how many times fewer rows on kinks would still be several for each column."""
+        return float(np.count_nonzero(self.rows.bends)) / (_ROWS_PER_COLUMN * self.risk.dim)
 
     def _recenter(self, center: Array, factor: float) -> None:
         self.sigma *= factor
@@ -217,15 +245,16 @@ class _Run:
         self.rows = self.envelope.at(self.point.scores)
         weighted = self.p * self.rows.slopes
         self.a = self.risk.pull_back(weighted, float(weighted.sum()))
-        self.inner = 0
+        self.inner, self.way, self.error = 0, 0.0, np.inf
 
-    def _newton_step(self) -> None:
+    def _newton_step(self) -> float:
         target = self._target(self.p * self.rows.bends)
         line = self.point.toward(target)
         t, self.rows = self._search(line)
         self.point = line.at(t)
         if t == 1.0:
             self.point.w = target  # with its zeros
+        return t
 
     def _target(self, c: Array) -> Array:
         """Return the minimizer of Newton's model."""
@@ -241,13 +270,13 @@ class _Run:
         """Return a step at which the inner objective's slope has nearly vanished: Newton steps within a bracket."""
         d, u, lam = line.direction, line.score_direction, self.problem.lam
         weighted, omega = self.p * u, self.regularizer.along(self.point.w, d)
-        enough = _FLAT * abs(float(self.a @ d) + lam * omega.evaluate(0.0)[2])
+        enough = _FLAT * abs(_core.inner(self.a, d) + lam * omega.evaluate(0.0)[2])
         t, low, high = 1.0, 0.0, np.inf
         for _ in range(_TRIALS):
             slope, bend, rows = self.envelope.slope_along(self.point.scores + t * u, u, weighted)
             _, left, right = omega.evaluate(t)
             left, right = slope + lam * left, slope + lam * right
-            if max(left, -right) <= enough:
+            if max(left, -right) <= enough or t <= _SHORTEST:
                 break
             low, high = (t, high) if right < 0.0 else (low, t)
             t = _next_trial(t, right if right < 0.0 else left, bend + lam * omega.q, low, high)
@@ -264,9 +293,12 @@ def _next_trial(t: float, slope: float, bend: float, low: float, high: float) ->
     return 0.5 * (low + high) if low > 0.0 else 0.1 * high
 
 
-def _growth(newton_steps: int) -> float:
-    """Return the factor for sigma after an inner problem that took so many steps."""
-    for most, factor in ((4, 5.0), (8, 2.5), (15, 1.4)):
+def _growth(newton_steps: int, spare: float) -> float:
+    """Return the factor for sigma after an inner problem that took so many steps.
+
+    Rows on kinks grow rarer in proportion: few steps allow as much as leaves enough of them, at least 5 and at most 25.
+    """
+    for most, factor in ((4, min(max(spare, 5.0), 25.0)), (8, min(max(0.5 * spare, 2.5), 5.0)), (15, 1.4)):
         if newton_steps <= most:
             return factor
     return 0.7

@@ -111,7 +111,8 @@ def _case(loss: Loss, rng: np.random.Generator) -> _Case:
     shape = (_ROWS, loss.n_scores(targets)) if isinstance(loss, VectorLoss) else (_ROWS,)
     points = _points(loss, targets if loss.couples == "row" else y, shape, rng)
     if loss.couples != "row":
-        points += [0.5 * rng.integers(-2, 3, size=_ROWS).astype(np.float64) for _ in range(8)]
+        tied = 0.5 * rng.integers(-2, 3, size=(8, _ROWS)).astype(np.float64)  # many are equal, or 1 apart
+        points += list(tied)
         points += [0.5 * np.asarray(y, dtype=np.float64), -0.5 * np.asarray(y, dtype=np.float64)]
     return _Case(loss, y, groups, targets, _weight(loss, groups, rng), points)
 

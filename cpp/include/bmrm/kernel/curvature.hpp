@@ -34,6 +34,7 @@ BMRM_INLINE void outer_body(const Csr<Value, Index>& X, const std::int64_t* rows
 }
 
 inline constexpr std::size_t kPanelRows = 128, kPanelColumns = 8, kHalf = 4;
+inline constexpr double kNearlyDense = 0.35;  // share of entries from which panels are faster than single products
 
 // Rows as strips of eight columns, so that the sums below read memory in order; beyond the last column are zeros.
 template <class Value>
@@ -47,6 +48,22 @@ BMRM_INLINE void pack(const Dense<Value>& X, const std::int64_t* rows, const dou
       scaled[to] = c[k] * plain[to];
     }
   }
+}
+
+template <class Value, class Index>
+BMRM_INLINE void pack(const Csr<Value, Index>& X, const std::int64_t* rows, const double* c, std::size_t n,
+                      double* plain, double* scaled) {
+  for (std::size_t strip = 0; strip < X.n_cols; strip += kPanelColumns) {
+    std::fill_n(plain + strip * kPanelRows, n * kPanelColumns, 0.0);
+    std::fill_n(scaled + strip * kPanelRows, n * kPanelColumns, 0.0);
+  }
+  for (std::size_t k = 0; k < n; ++k)
+    for (std::int64_t p = X.indptr[rows[k]]; p < X.indptr[rows[k] + 1]; ++p) {
+      const auto j = static_cast<std::size_t>(X.indices[p]);
+      const std::size_t to = (j / kPanelColumns * kPanelRows + k) * kPanelColumns + j % kPanelColumns;
+      plain[to] = static_cast<double>(X.values[p]);
+      scaled[to] = c[k] * plain[to];
+    }
 }
 
 // sums[i][j] = sum over n rows of a[i] b[j]: four columns against eight
@@ -87,13 +104,8 @@ BMRM_CLONES static inline void add_panel(const double* plain, const double* scal
   add_panel_body(plain, scaled, n, n_cols, H);
 }
 
-template <class Value, class Index>
-void outer(const Csr<Value, Index>& X, const std::int64_t* rows, const double* c, std::size_t n, double* H) {
-  outer_body(X, rows, c, n, H);
-}
-
-template <class Value>
-void outer(const Dense<Value>& X, const std::int64_t* rows, const double* c, std::size_t n, double* H) {
+template <class View>
+void outer_by_panels(const View& X, const std::int64_t* rows, const double* c, std::size_t n, double* H) {
   const std::size_t size = (X.n_cols + kPanelColumns - 1) / kPanelColumns * kPanelRows * kPanelColumns;
   std::vector<double> plain(size, 0.0), scaled(size, 0.0);
   for (std::size_t first = 0; first < n; first += kPanelRows) {
@@ -101,6 +113,21 @@ void outer(const Dense<Value>& X, const std::int64_t* rows, const double* c, std
     pack(X, rows + first, c + first, some, plain.data(), scaled.data());
     add_panel(plain.data(), scaled.data(), some, X.n_cols, H);
   }
+}
+
+template <class Value, class Index>
+void outer(const Csr<Value, Index>& X, const std::int64_t* rows, const double* c, std::size_t n, double* H) {
+  double entries = 0.0;
+  for (std::size_t k = 0; k < n; ++k) entries += static_cast<double>(X.indptr[rows[k] + 1] - X.indptr[rows[k]]);
+  if (entries > kNearlyDense * static_cast<double>(n * X.n_cols))
+    outer_by_panels(X, rows, c, n, H);
+  else
+    outer_body(X, rows, c, n, H);
+}
+
+template <class Value>
+void outer(const Dense<Value>& X, const std::int64_t* rows, const double* c, std::size_t n, double* H) {
+  outer_by_panels(X, rows, c, n, H);
 }
 
 // g += sum of c x^2 over the rows [begin, end)

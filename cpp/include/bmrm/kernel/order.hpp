@@ -27,9 +27,7 @@ inline std::uint64_t key_of(double f) {
   return (bits & kSign) != 0 ? ~bits : bits | kSign;
 }
 
-inline double score_of(std::uint64_t key) {
-  return std::bit_cast<double>((key & kSign) != 0 ? key & ~kSign : ~key);
-}
+inline double score_of(std::uint64_t key) { return std::bit_cast<double>((key & kSign) != 0 ? key & ~kSign : ~key); }
 
 // Sorts by the 33 leading bits that differ, 11 at a time from the last to the first; what is still equal in those,
 // which few rows are, is compared. Linear time unless many different scores agree in that many bits, m log m then.
@@ -73,7 +71,9 @@ class Order {
   struct Leading {
     std::uint64_t least;
     int shift;
-    std::uint64_t operator()(const Keyed& item) const { return ((item.key - least) << shift) >> (64 - kPasses * kBits); }
+    std::uint64_t operator()(const Keyed& item) const {
+      return ((item.key - least) << shift) >> (64 - kPasses * kBits);
+    }
   };
 
   static std::size_t bucket(std::uint64_t leading, std::size_t pass) {

@@ -1,8 +1,7 @@
 // X W and X' L for k scores of each row: W (d x k), F and L (m x k), all row by row.
 //
-// X W: the k scores of a row are summed together, so that W is read in runs of k. X' L: a thread owns a range of the
-// k scores and walks all rows in order, so that each sum is the serial one; slopes that are 0 cost nothing, and of the
-// losses that compare classes all but two of a row are.
+// X W: the k scores of a row are summed together, so that W is read in runs of k. X' L: slopes that are 0 cost nothing,
+// where most of them are, as of the losses that compare classes.
 #pragma once
 
 #include <algorithm>
@@ -10,34 +9,13 @@
 #include <vector>
 
 #include "bmrm/kernel/product.hpp"
+#include "bmrm/kernel/wide_tile.hpp"
 #include "bmrm/pool.hpp"
 #include "bmrm/views.hpp"
 
 namespace bmrm {
 
 namespace wide {
-
-inline void axpy(double x, const double* __restrict a, double* __restrict out, std::size_t n) {
-  for (std::size_t c = 0; c < n; ++c) out[c] += x * a[c];
-}
-
-template <class Value, class Index>
-void row_scores(const Csr<Value, Index>& X, std::size_t i, const double* W, std::size_t k, double* f) {
-  for (auto p = X.indptr[i]; p < X.indptr[i + 1]; ++p)
-    axpy(static_cast<double>(X.values[p]), W + static_cast<std::size_t>(X.indices[p]) * k, f, k);
-}
-
-template <class Value>
-void row_scores(const Dense<Value>& X, std::size_t i, const double* W, std::size_t k, double* f) {
-  const Value* x = X.row(i);
-  std::size_t j = 0;
-  for (; j + 4 <= X.n_cols; j += 4) {  // four columns at a time: the scores are loaded and stored once for them
-    const double x0 = x[j], x1 = x[j + 1], x2 = x[j + 2], x3 = x[j + 3];
-    const double *a0 = W + j * k, *a1 = a0 + k, *a2 = a1 + k, *a3 = a2 + k;
-    for (std::size_t c = 0; c < k; ++c) f[c] += (x0 * a0[c] + x1 * a1[c]) + (x2 * a2[c] + x3 * a3[c]);
-  }
-  for (; j < X.n_cols; ++j) axpy(static_cast<double>(x[j]), W + j * k, f, k);
-}
 
 // Adds the slopes of one row for the scores [begin, end); `some` lists those that are not 0.
 template <class Value, class Index, class Scatter>
@@ -63,7 +41,9 @@ void scatter_range(const Matrix& X, std::size_t first, std::size_t last, const d
       if (l[c] != 0.0) some.push_back(c);
     if (some.empty()) continue;
     if (2 * some.size() > end - begin) {
-      each_entry(X, i, [&](std::size_t j, double x) { axpy(x, l + begin, G + j * k + begin, end - begin); });
+      each_entry(X, i, [&](std::size_t j, double x) {
+        for (std::size_t c = begin; c < end; ++c) G[j * k + c] += x * l[c];
+      });
     } else {
       each_entry(X, i, [&](std::size_t j, double x) {
         for (const std::size_t c : some) G[j * k + c] += x * l[c];
@@ -72,7 +52,20 @@ void scatter_range(const Matrix& X, std::size_t first, std::size_t last, const d
   }
 }
 
+template <class Matrix>
+void by_blocks(const Matrix& X, const double* L, std::size_t k, double* G, std::size_t n_blocks, int n_threads) {
+  const std::size_t size = X.n_cols * k;
+  std::vector<double> more((n_blocks - 1) * size, 0.0);
+  parallel_for(n_blocks, threads_for(X.n_entries() * k, n_threads), [&](std::size_t b) {
+    outers(X, X.n_rows * b / n_blocks, X.n_rows * (b + 1) / n_blocks, L, k, b ? more.data() + (b - 1) * size : G);
+  });
+  for (std::size_t b = 1; b < n_blocks; ++b)
+    for (std::size_t e = 0; e < size; ++e) G[e] += more[(b - 1) * size + e];
+}
+
 }  // namespace wide
+
+inline constexpr std::size_t kWideBlocks = 64;
 
 // F = X W
 template <class Matrix>
@@ -80,18 +73,30 @@ void dot_wide(const Matrix& X, const double* W, std::size_t k, double* F, int n_
   const std::size_t work = X.n_entries() * k;
   const std::size_t n_tasks = std::clamp<std::size_t>(work / kEntriesPerTask, 1, X.n_rows ? X.n_rows : 1);
   parallel_for(n_tasks, threads_for(work, n_threads), [&](std::size_t task) {
-    for (std::size_t i = X.n_rows * task / n_tasks; i < X.n_rows * (task + 1) / n_tasks; ++i) {
-      std::fill_n(F + i * k, k, 0.0);
-      wide::row_scores(X, i, W, k, F + i * k);
-    }
+    wide::dots(X, X.n_rows * task / n_tasks, X.n_rows * (task + 1) / n_tasks, W, k, F);
   });
 }
 
-// G = X' L. Rows are walked in chunks so that the pool can look for Ctrl-C in between.
+// Whether most slopes are 0, by a sample of the rows: losses that compare classes have two in each row.
+inline bool mostly_zero(const double* L, std::size_t n_rows, std::size_t k) {
+  constexpr std::size_t kSample = 64;
+  const std::size_t apart = std::max<std::size_t>(1, n_rows / kSample);
+  std::size_t seen = 0, zeros = 0;
+  for (std::size_t i = 0; i < n_rows; i += apart, seen += k)
+    zeros += static_cast<std::size_t>(std::count(L + i * k, L + (i + 1) * k, 0.0));
+  return 2 * zeros > seen;
+}
+
+// G = X' L, by blocks of rows with a G of their own, which are added in order, where that costs little; otherwise a
+// thread owns a range of the scores. Rows are walked in chunks so that the pool can look for Ctrl-C in between.
 template <class Matrix>
 void tdot_wide(const Matrix& X, const double* L, std::size_t k, double* G, int n_threads) {
-  std::fill_n(G, X.n_cols * k, 0.0);
-  const std::size_t work = X.n_entries() * k;
+  const std::size_t work = X.n_entries() * k, size = X.n_cols * k;
+  std::fill_n(G, size, 0.0);
+  if (!mostly_zero(L, X.n_rows, k)) {
+    const std::size_t n_blocks = std::clamp<std::size_t>(work / std::max<std::size_t>(1, 16 * size), 1, kWideBlocks);
+    if (n_blocks > 1 || work < 2 * kEntriesPerTask) return wide::by_blocks(X, L, k, G, n_blocks, n_threads);
+  }
   const std::size_t n_ranges = std::min(k, static_cast<std::size_t>(threads_for(work, n_threads)));
   const std::size_t n_chunks = std::max<std::size_t>(1, work / (kEntriesPerTask * 64));
   for (std::size_t chunk = 0; chunk < n_chunks; ++chunk) {

@@ -47,9 +47,8 @@ class Tables {
  private:
   static std::vector<Keyed> sorted(std::span<const double> scores, std::span<const std::int64_t> rows) {
     std::vector<Keyed> items(rows.size());
-    Order().sort(items, [&](std::size_t k) {
-      return Keyed{key_of(scores[static_cast<std::size_t>(rows[k])]), rows[k]};
-    });
+    Order().sort(items,
+                 [&](std::size_t k) { return Keyed{key_of(scores[static_cast<std::size_t>(rows[k])]), rows[k]}; });
     return items;
   }
 

@@ -23,8 +23,7 @@ struct Graded {
   std::span<const std::int64_t> queries;
 };
 
-// The sum over i of a higher grade and j of a lower one of p_i p_j max(0, 1 - (f_i - f_j)), and its slopes, to be added
-// to zeros.
+// The sum over i of a higher grade and j of a lower one of p_i p_j max(0, 1 - (f_i - f_j)), and its slopes.
 //
 // Blocks are sorted by score and merged two by two, lower grades with higher ones. Where two meet, the pairs between
 // them are counted with one finger on each: j counts for i if f_j > f_i - 1. The sum grows by terms that are never
@@ -35,16 +34,21 @@ class PairSum {
   double mean(std::span<const double> scores, const Graded& graded, std::size_t q, std::span<const double> weight,
               std::span<double> slopes) {
     const auto rows = graded.sets.rows.subspan(graded.sets.first(q), graded.sets.size(q));
-    const auto block = static_cast<std::size_t>(graded.queries[q]), end = static_cast<std::size_t>(graded.queries[q + 1]);
-    weight_ = weight, slopes_ = slopes, sum_ = {};
+    const auto block = static_cast<std::size_t>(graded.queries[q]),
+               end = static_cast<std::size_t>(graded.queries[q + 1]);
+    sum_ = {};
     items_.resize(rows.size());
+    slopes_.assign(rows.size(), 0.0);
+    weight_.clear();
+    if (!weight.empty())
+      for (const std::int64_t row : rows) weight_.push_back(weight[static_cast<std::size_t>(row)]);
     ends_.assign(1, 0);
     double lower = 0.0, pairs = 0.0;  // weight of the blocks so far, of the pairs so far
     for (std::size_t b = block; b < end; ++b) {
       const std::size_t first = ends_.back(), n = static_cast<std::size_t>(graded.blocks[b + 1] - graded.blocks[b]);
       order_.sort(std::span(items_).subspan(first, n), [&, first](std::size_t k) {
-        const std::int64_t row = rows[first + k];
-        return Keyed{key_of(scores[static_cast<std::size_t>(row)]), row};
+        const auto row = static_cast<std::size_t>(rows[first + k]);
+        return Keyed{key_of(scores[row]), static_cast<std::int64_t>(first + k)};
       });
       ends_.push_back(first + n);
       const double here = weight_of(std::span(items_).subspan(first, n));
@@ -52,8 +56,9 @@ class PairSum {
       lower += here;
     }
     if (!(pairs > 0.0)) return 0.0;
-    scale_ = graded.sets.share[q] / pairs;
     join(0, end - block, false);
+    const double scale = graded.sets.share[q] / pairs;
+    for (std::size_t k = 0; k < rows.size(); ++k) slopes[static_cast<std::size_t>(rows[k])] = scale * slopes_[k];
     return sum_.value() / pairs;
   }
 
@@ -61,7 +66,7 @@ class PairSum {
   std::size_t n_items() const { return items_.capacity() + order_.n_items(); }
 
  private:
-  static constexpr std::ptrdiff_t kAhead = 16;  // rows whose slopes are asked for before they are needed
+  static constexpr std::ptrdiff_t kAhead = 16;  // items whose slopes are asked for before they are needed
   static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
   double p(const Keyed& item) const { return weight_.empty() ? 1.0 : weight_[static_cast<std::size_t>(item.row)]; }
@@ -96,7 +101,7 @@ class PairSum {
     double passed = 0.0, rest = weight_of(low);  // weight of the f_i - 1 behind, of the f_j ahead
     double d = 0.0, last = 0.0;                  // the sum of p_i (here - (f_i - 1)) over those behind
     Sum sum;
-    const double scale = scale_, *const weights = weight_.data();
+    const double* const weights = weight_.empty() ? nullptr : weight_.data();
     double* const slopes = slopes_.data();
     for (std::size_t k = low.size() + high.size(); k > 0; --k) {
       const double edge = at[0] != end[0] ? score_of(at[0]->key) - 1.0 : kInfinity;
@@ -112,7 +117,7 @@ class PairSum {
       last = here;
       rest -= of_low;
       sum.add(of_low * d);
-      slopes[item.row] += scale * (of_low * passed - of_high * rest);
+      slopes[item.row] += of_low * passed - of_high * rest;
       passed += of_high;
     }
     sum_.add(sum.value());
@@ -121,13 +126,11 @@ class PairSum {
   Order order_;
   std::vector<Keyed> items_;
   std::vector<std::size_t> ends_;
-  std::span<const double> weight_;
-  std::span<double> slopes_;
-  double scale_ = 0.0;
+  std::vector<double> weight_, slopes_;  // by place among the query's rows: neighbors in grade are neighbors here
   Sum sum_;
 };
 
-// The sum over queries of share_q times the mean of the hinge over the query's pairs; slopes are zeros before.
+// The sum over queries of share_q times the mean of the hinge over the query's pairs; slopes of other rows stay.
 inline double pair_hinge(std::span<const double> scores, const Graded& graded, std::span<const double> weight,
                          std::span<double> slopes, int n_threads) {
   return sum_over_sets<PairSum>(graded.sets, n_threads, [&](std::size_t q, PairSum& desk) {

@@ -1,0 +1,136 @@
+"""What L-BFGS in the space of the rows keeps: its pairs with the recursion in coefficients, and its planes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bmrm import _core
+from bmrm.bundle.master import on_simplex
+from bmrm.risks.base import Array
+
+_FLAT = 1e-12  # of |s| |y|: pairs of less curvature are not kept
+
+
+class Pairs:
+    """The last pairs (s, y), each as u and X v of v = S^-1 X'u, and their inner products.
+
+    Parameters
+    ----------
+    most : int
+        How many pairs are kept.
+    size : int
+        Of u.
+    """
+
+    def __init__(self, most: int, size: int) -> None:
+        self.most = most
+        self._u = np.empty((2 * most, size))  # those of s, then those of y
+        self._images = np.empty((2 * most, size))
+        self._sy = np.zeros((most, most))  # <s_i, y_j>
+        self._yy = np.zeros((most, most))
+        self._order: list[int] = []  # places, the oldest first
+        self._proposed: tuple[Array, Array, Array, Array] | None = None
+
+    def clear(self) -> bool:
+        """Forget all pairs; say whether there were any."""
+        had, self._order, self._proposed = bool(self._order), [], None
+        return had
+
+    def propose(self, u: Array, image: Array, gamma: Array, g: Array) -> None:
+        """Take a step and the gradient before it; the pair is complete at the next gradient."""
+        self._proposed = (u, image, gamma, g)
+
+    def direction(self, gamma: Array, g: Array) -> tuple[Array, Array]:
+        """Return u and X d of d = -B g, B the inverse Hessian's estimate; a pair that was proposed is kept first."""
+        if self._proposed is not None:
+            u, image, before, g_before = self._proposed
+            self._keep(u, image, gamma - before, g - g_before)
+            self._proposed = None
+        places, k = self._order, len(self._order)
+        if not k:
+            return -gamma, -g
+        images = self._used(self._images)
+        products = images @ gamma
+        sq, yq = products[:k], products[k:]
+        alpha, beta = np.zeros(k), np.zeros(k)
+        for i in reversed(places):
+            alpha[i] = sq[i] / self._sy[i, i]
+            sq = sq - alpha[i] * self._sy[:k, i]
+            yq = yq - alpha[i] * self._yy[:k, i]
+        last = places[-1]
+        scale = self._sy[last, last] / self._yy[last, last]
+        yq = scale * yq
+        for i in places:
+            beta[i] = alpha[i] - yq[i] / self._sy[i, i]
+            yq = yq + beta[i] * self._sy[i, :k]
+        weights = np.concatenate([-beta, scale * alpha])
+        return weights @ self._used(self._u) - scale * gamma, weights @ images - scale * g
+
+    def _used(self, rows: Array) -> Array:
+        """Return the rows in use, those of s first."""
+        k = len(self._order)
+        return rows if k == self.most else np.concatenate([rows[:k], rows[self.most : self.most + k]])
+
+    def _keep(self, s: Array, s_image: Array, y: Array, y_image: Array) -> None:
+        """Keep a pair in the place of the oldest, if its curvature is safely positive."""
+        sy, yy, ss = float(s @ y_image), float(y @ y_image), float(s @ s_image)
+        if not (yy > 0.0 and ss > 0.0 and sy > _FLAT * np.sqrt(ss) * np.sqrt(yy)):
+            return
+        place = len(self._order) if len(self._order) < self.most else self._order.pop(0)
+        self._order.append(place)
+        most, k = self.most, len(self._order)
+        self._u[place], self._u[most + place] = s, y
+        self._images[place], self._images[most + place] = s_image, y_image
+        self._sy[:k, place] = self._images[:k] @ y
+        self._sy[place, :k] = self._images[most : most + k] @ s
+        self._yy[:k, place] = self._yy[place, :k] = self._images[most : most + k] @ y
+
+
+class SlopePlanes:
+    """The last planes by their slopes, with the images of their normals, and their best combination.
+
+    Parameters
+    ----------
+    most : int
+        How many planes are kept.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._planes: list[tuple[Array, Array, float]] = []
+        self._gram: Array = np.zeros((0, 0))
+        self._alpha: Array = np.zeros(0)
+
+    def add(self, slopes: Array, image: Array, offset: float) -> None:
+        """Keep a plane, in the place of the one that counts least where there are too many."""
+        if len(self._planes) == self.most:
+            least = int(np.argmin(self._alpha))
+            del self._planes[least]
+            self._gram = np.delete(np.delete(self._gram, least, 0), least, 1)
+        self._planes.append((slopes, image, offset))
+        row = np.array([float(other @ slopes) for _, other, _ in self._planes])
+        gram = np.empty((row.size, row.size))
+        gram[:-1, :-1], gram[-1], gram[:, -1] = self._gram, row, row
+        self._gram = gram
+
+    def solve(self, lam: float) -> float:
+        """Find the best combination and return the bound that it seems to give."""
+        program, newest = _core.ActiveSetQp(np.ones(1)), np.zeros(len(self._planes))
+        for k, row in enumerate(self._gram):
+            program.add(row[: k + 1].copy(), np.ones(1))
+        newest[-1] = 1.0
+        program.set_start(newest)
+        b = np.array([offset for _, _, offset in self._planes])
+        self._alpha = on_simplex(program.solve(lam * b))
+        return float(b @ self._alpha) - 0.5 / lam * float(self._alpha @ self._gram @ self._alpha)
+
+    def combined(self) -> tuple[Array | None, float]:
+        """Return the slopes and the offset of the best combination; None where there is no plane yet."""
+        if not self._planes:
+            return None, -np.inf
+        total, offset = np.zeros_like(self._planes[0][0]), 0.0
+        for alpha, (slopes, _, b) in zip(self._alpha, self._planes):
+            if alpha > 0.0:
+                total += alpha * slopes
+                offset += alpha * b
+        return total, offset
