@@ -1,4 +1,4 @@
-"""The commands for losses of several scores or several rows: files, costs, hierarchies, measures, and bad input."""
+"""The commands for losses of several scores or several rows: files, costs, measures, and bad input."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import json
 
 import numpy as np
 import pytest
-from commands import LEAVES, ROWS, bad, evaluated, good, run, write_files
+from commands import ROWS, bad, evaluated, good, run, write_files
 from sklearn import metrics
 from sklearn.svm import LinearSVC
 
 import bmrm
-from bmrm.losses import MulticlassHinge, MultilabelHinge, RocArea, Softmax, Tree
+from bmrm.losses import MulticlassHinge, MultilabelHinge, RocArea, Softmax
 
 
 @pytest.fixture(autouse=True)
@@ -125,113 +125,6 @@ def test_files_with_one_label_each_are_label_sets_too(files):
     assert bmrm.load("m.bmrm").classes.tolist() == [0, 1, 2]
     (files / "more.svm").write_text("10,11 1:1\n")
     assert "row 0 has the label 10, which is not one of the model's" in bad("evaluate", "m.bmrm", "more.svm")
-
-
-PAIRS = """# what there is
-root animal
-root plant   # and this
-
-animal cat
-animal dog
-plant tree
-tree oak
-tree elm
-"""
-NESTED = {"root": {"animal": ["cat", "dog"], "plant": {"tree": {"oak": {}, "elm": None}}}}
-
-
-def write_tree(kind):
-    with open("tree.txt", "w") as out:
-        out.write(PAIRS if kind == "pairs" else json.dumps(NESTED, indent=1))
-    data = bmrm.read("paths.npz")
-    bmrm.write("leaves.npz", data.X, np.array([label.split("/")[-1] for label in data.y]))
-
-
-@pytest.mark.parametrize("kind", ["pairs", "nested"])
-@pytest.mark.parametrize("loss", ["hierarchical_hinge", "hierarchical_softmax"])
-def test_hierarchies(kind, loss):
-    write_tree(kind)
-    good("train", "paths.npz", "--loss", loss, "--lam", 0.01)
-    result = good("train", "leaves.npz", "--loss", loss, "--hierarchy", "tree.txt", "--lam", 0.01)
-    assert "4 classes in a tree of 8 nodes" in result.stdout
-    paths, leaves, data = bmrm.load("paths.bmrm"), bmrm.load("leaves.bmrm"), bmrm.read("paths.npz")
-    assert paths.loss.tree == Tree.from_paths(LEAVES)
-    assert sorted(leaves.classes) == ["cat", "dog", "elm", "oak"]
-    fitted = bmrm.HierarchicalClassifier(loss=loss, lam=0.01).fit(data.X, data.y)
-    assert np.mean(paths.predict(data.X) == fitted.predict(data.X)) > 0.95
-    assert paths.certificate.lower <= fitted.certificate_.upper
-    lines = good("predict", "leaves.bmrm", "leaves.npz", "--path").stdout.splitlines()
-    short = good("predict", "leaves.bmrm", "leaves.npz").stdout.splitlines()
-    assert [line.split(" > ")[-1] for line in lines] == short
-    assert "root > plant > tree > oak" in lines
-    assert good("predict", "paths.bmrm", "paths.npz", "--path").stdout.count("animal > animal/cat") > 5
-    scores = good("predict", "paths.bmrm", "paths.npz", "--scores").stdout.splitlines()
-    sums = np.array([line.split() for line in scores], float)
-    assert paths.classes[np.argmax(sums, axis=1)].tolist() == paths.predict(data.X).tolist()
-
-
-def test_measures_of_hierarchies():
-    found, y, predicted, _scores = evaluated("paths.npz", "--loss", "hierarchical_softmax")
-    tree = Tree.from_paths(LEAVES)
-    place = {name: node for node, name in enumerate(tree.names)}
-    distances = [tree.distances()[place[a], place[b]] for a, b in zip(y, predicted)]
-    assert np.max(distances) > 2.0
-    assert found["tree_loss"] == pytest.approx(np.mean(distances))
-    assert found["accuracy"] == metrics.accuracy_score(y, predicted)
-    assert found["macro_f1"] == metrics.f1_score(y, predicted, average="macro")
-    p = np.array(
-        [line.split() for line in good("predict", "m.bmrm", "paths.npz", "--proba").stdout.splitlines()], float
-    )
-    assert found["log_loss"] == pytest.approx(metrics.log_loss(y, p, labels=sorted(LEAVES)))
-    assert found["mean_loss"] == pytest.approx(found["log_loss"])
-
-
-def test_inner_nodes_and_numbers_as_names():
-    data = bmrm.read("three.svm")
-    with open("tree.txt", "w") as out:
-        out.write("0 1\n0 2\n")
-    good("train", "three.svm", "--loss", "hierarchical_hinge", "--hierarchy", "tree.txt")
-    model = bmrm.load("three.bmrm")
-    assert model.loss.nodes == "all"
-    assert model.classes.tolist() == ["0", "1", "2"]
-    assert good("predict", "three.bmrm", "three.svm").stdout.split() == model.predict(data.X).tolist()
-    np.save("costs.npy", np.array([[0, 1, 2], [3, 0, 4], [5, 6, 0]]))
-    with open("tree.txt", "w") as out:
-        out.write("top 2\ntop 1\ntop 0\n")
-    good("train", "three.svm", "--loss", "hierarchical_hinge", "--hierarchy", "tree.txt", "--costs", "costs.npy")
-    model = bmrm.load("three.bmrm")
-    assert model.classes.tolist() == ["2", "1", "0"]
-    assert np.array_equal(model.loss.delta, [[0, 6, 5], [4, 0, 3], [2, 1, 0]])
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("root cat\nroot dog\nanimal cat\n", "tree.txt, line 3: 'cat' has two parents, 'root' (line 1) and 'animal'"),
-        ("a b\n\nb c\nc a\n", "tree.txt, line 4: 'a' below 'c' closes a cycle"),
-        ("a a\n", "tree.txt, line 1: 'a' below 'a' closes a cycle"),
-        ("a b c\n", "tree.txt, line 1: 'a b c'; expected two names, parent and child"),
-        ("# nothing\n", "tree.txt: has no classes"),
-        ('{"a": {"b": {}},\n "c": {"b": {}}}', "tree.txt, line 2: 'b' has two parents, 'a' and 'c'"),
-        ('{"a": {"b": {}},\n "a": {}}', "tree.txt, line 2: 'a' has two parents, 'the top' and 'the top'"),
-        ('{"a": ,}', "tree.txt, line 1: not JSON"),
-        ('{"a": 3}', "tree.txt: 3 stands where names of classes are expected"),
-        ("root cat\nroot dog\n", "paths.npz: row"),
-    ],
-)
-def test_bad_hierarchies(files, text, message):
-    (files / "tree.txt").write_text(text)
-    assert message in bad("train", "paths.npz", "--loss", "hierarchical_hinge", "--hierarchy", "tree.txt")
-    assert not (files / "paths.bmrm").exists()
-
-
-def test_a_class_that_is_not_in_the_hierarchy(files):
-    (files / "tree.txt").write_text("root cat\nroot dog\n")
-    data = bmrm.read("two.svm")
-    bmrm.write("pets.npz", data.X, np.where(data.y > 0, "cat", "cow"))
-    message = bad("train", "pets.npz", "--loss", "hierarchical_softmax", "--hierarchy", "tree.txt")
-    row = int(np.argmax(data.y < 0))
-    assert f"pets.npz: row {row} has the label 'cow', which is not in the hierarchy tree.txt" in message
 
 
 @pytest.mark.parametrize(
@@ -419,6 +312,33 @@ def test_weights_reach_the_thresholds():
     weighted, repeated = bmrm.load("w.bmrm"), bmrm.load("r.bmrm")
     np.testing.assert_allclose(weighted.coef, repeated.coef, atol=1e-3)
     assert np.array_equal(weighted.predict(data.X[rows]), repeated.predict(data.X[rows]))
+
+
+def test_weighted_measures():
+    rng = np.random.default_rng(5)
+    data, queries = bmrm.read("sets.npz"), bmrm.read("query.svm")
+    weight = rng.uniform(0.5, 2.0, size=ROWS)
+    bmrm.write("w.npz", data.X, data.y, weight=weight)
+    found, Y, predicted, _ = evaluated("w.npz", "--loss", "multilabel_hinge")
+    assert found["hamming_loss"] == metrics.hamming_loss(Y, predicted, sample_weight=weight)
+    assert found["micro_f1"] == metrics.f1_score(Y, predicted, average="micro", sample_weight=weight)
+    shares = weight[np.unique(queries.groups, return_inverse=True)[1]]
+    bmrm.write("q.npz", queries.X, queries.y, groups=queries.groups, weight=shares)
+    found, y, _, scores = evaluated("q.npz", "--loss", "pairwise_rank")
+    chosen = [queries.groups == q for q in np.unique(queries.groups)]
+    ndcg = [metrics.ndcg_score([2.0 ** y[q] - 1.0], [scores[q]], k=10) for q in chosen]
+    assert found["ndcg@10"] == pytest.approx(np.average(ndcg, weights=[shares[q][0] for q in chosen]))
+
+
+def test_settings_from_a_file(files):
+    np.save("costs.npy", np.ones((3, 3)) - np.eye(3))
+    (files / "run.toml").write_text('loss = "hinge"\nmulticlass = "joint"\ncosts = "costs.npy"\n')
+    good("train", "three.svm", "--config", "run.toml")
+    model = bmrm.load("three.bmrm")
+    assert model.loss.name == "multiclass_hinge"
+    assert model.config["costs"] == "costs.npy"
+    (files / "run.toml").write_text("multiclass = 3\n")
+    assert "expected text" in bad("train", "three.svm", "--config", "run.toml")
 
 
 def test_ctrl_c_leaves_a_joint_model(monkeypatch):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,6 @@ from bmrm import (
     ScoreClassifier,
 )
 from bmrm.losses import MulticlassHinge, Softmax, Tree
-from bmrm.outcomes import least_absolute_thresholds, least_mistakes, score_threshold
 
 TREE = Tree.from_paths(["a/x", "a/y", "b/u", "b/v"])
 
@@ -248,49 +246,6 @@ def test_inner_nodes_may_be_labels() -> None:
         HierarchicalClassifier(nodes="leaves").fit(X, y)
 
 
-def brute_force_grades(scores: np.ndarray, y: np.ndarray, weight: np.ndarray, grades: np.ndarray) -> float:
-    """The least weighted sum of absolute errors over all thresholds."""
-    cuts = [-np.inf, *np.unique(scores)]
-    found = np.inf
-    for thresholds in product(cuts, repeat=len(grades) - 1):
-        if list(thresholds) == sorted(thresholds):
-            predicted = grades[np.searchsorted(thresholds, scores, side="left")]
-            found = min(found, float(weight @ np.abs(predicted - y)))
-    return found
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_thresholds_of_grades_are_the_best_ones(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    grades = np.array([0.0, 1.0, 4.0])
-    scores, y = np.round(rng.normal(size=9), 1), rng.choice(grades, size=9)
-    weight = rng.integers(0, 3, size=9).astype(float) + (np.arange(9) < 2)
-    thresholds = least_absolute_thresholds(scores, y, weight, grades)
-    assert (np.diff(thresholds) >= 0.0).all()
-    predicted = grades[np.searchsorted(thresholds, scores, side="left")]
-    assert weight @ np.abs(predicted - y) == pytest.approx(brute_force_grades(scores, y, weight, grades))
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_thresholds_of_scores_are_the_best_ones(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    scores, positive = np.round(rng.normal(size=30), 1), rng.random(30) < 0.4
-    positive[:2] = [True, False]
-    weight = rng.integers(1, 4, size=30).astype(float)
-    cuts = [-np.inf, *scores]
-    t = score_threshold(bmrm.losses.FBeta(beta=2.0), scores, positive)
-    best = max(metrics.fbeta_score(positive, scores > c, beta=2.0, zero_division=0.0) for c in cuts)
-    assert metrics.fbeta_score(positive, scores > t, beta=2.0) == pytest.approx(best)
-    t = score_threshold(bmrm.losses.RocArea(), scores, positive, weight)
-    best = max(metrics.balanced_accuracy_score(positive, scores > c, sample_weight=weight) for c in cuts)
-    assert metrics.balanced_accuracy_score(positive, scores > t, sample_weight=weight) == pytest.approx(best)
-    t = score_threshold(bmrm.losses.PrecisionAtK(k=7), scores, positive)
-    assert abs(np.sum(scores > t) - 7) == min(abs(np.sum(scores > c) - 7) for c in cuts)
-    t = least_mistakes(scores, positive, weight)
-    least = min(weight @ ((scores > c) != positive) for c in cuts)
-    assert weight @ ((scores > t) != positive) == pytest.approx(least)
-
-
 def test_grades() -> None:
     model, X, y = fitted("ordinal")
     assert model.grades_.tolist() == [1, 2, 5, 6]
@@ -336,6 +291,18 @@ def test_bad_scores() -> None:
     part = ScoreClassifier(score="f1", lam=1e-2).fit(X[weight > 0], F[weight > 0, 0] > 0)
     model = ScoreClassifier(score="f1", lam=1e-2).fit(X, F[:, 0] > 0, sample_weight=weight)
     np.testing.assert_array_equal(model.coef_, part.coef_)
+
+
+def test_a_constant_is_learned_where_the_score_needs_one() -> None:
+    """Few positives, and columns that are not centered: without a constant nearly all rows would count as positive."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 10)) + 0.5
+    f = X @ rng.normal(size=10) + rng.normal(size=1000)
+    y = f > np.quantile(f, 0.95)
+    model = ScoreClassifier(score="f1", lam=1e-2).fit(X, y)
+    assert model.score(X, y) > 0.5
+    assert model.score(X, y) == metrics.f1_score(y, model.predict(X))
+    assert not ScoreClassifier(score="break_even").fit_intercept
 
 
 @pytest.fixture

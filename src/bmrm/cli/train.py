@@ -47,7 +47,8 @@ _ADVICE = {
 @click.option("--max-seconds", type=_POSITIVE, help="Limit of time.")
 @click.option("--threads", type=_COUNT, help="Number of threads.  [default: all cores]")
 @click.option("--intercept/--no-intercept", default=None,
-              help="Learn an unpenalized constant.  [default: yes, but for novelty]")  # fmt: skip
+              help="Learn an unpenalized constant.  "
+              "[default: yes, where the loss depends on one, but for novelty]")  # fmt: skip
 @click.option("--zero-based", type=click.Choice(["auto", "true", "false"]), default="auto", show_default=True,
               help="Whether feature indices of svmlight text start at 0.")  # fmt: skip
 @click.option("--weights", type=_PATH, help="A .npy file with one weight for each row.")

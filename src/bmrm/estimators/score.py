@@ -65,7 +65,8 @@ class ScoreClassifier(ClassifierMixin, JointModel):  # type: ignore[misc]
         Parameters of the loss: ``{"beta": 2.0}`` for fbeta, ``{"k": 100}`` (or a share of the rows, ``{"k": 0.1}``)
         for precision and recall at k.
     regularizer, lam, C, solver, tol, max_iter, max_seconds, n_threads, warm_start, random_state, verbose
-        As for `LinearClassifier`. The threshold takes the place of an intercept.
+        As for `LinearClassifier`. The threshold takes the place of an intercept; for f1 and fbeta one is learned, too,
+        because their loss depends on how many rows have a score above 0.
 
     Attributes
     ----------
@@ -150,6 +151,11 @@ class ScoreClassifier(ClassifierMixin, JointModel):  # type: ignore[misc]
     def loss_params(self) -> dict[str, Any] | None:  # type: ignore[override]
         """The parameters of the score."""
         return self.score_params
+
+    @property
+    def fit_intercept(self) -> bool:  # type: ignore[override]
+        """Whether a constant is learned: where the loss changes with one, which is so for f1 and fbeta."""
+        return losses.LOSSES[self.loss].takes_offset
 
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> ScoreClassifier:

@@ -114,8 +114,10 @@ class Tree:
 
     def path(self, node: int) -> list[int]:
         """Return the nodes from the top to this one."""
-        above = self.parents[node]
-        return [*(self.path(above) if above >= 0 else []), node]
+        path = [node]
+        while self.parents[path[-1]] >= 0:
+            path.append(self.parents[path[-1]])
+        return path[::-1]
 
     def on_paths(self) -> npt.NDArray[np.float64]:
         """Return the matrix with 1 where the node of the column is on the path to that of the row."""
