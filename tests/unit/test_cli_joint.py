@@ -154,7 +154,7 @@ def test_files_with_one_label_each_are_label_sets_too(files):
         ("same.svm --loss multilabel_hinge", "same.svm: there are 1 different labels"),
         ("three.svm --loss ndcg", "three.svm: the rows have no queries: expected qid:NUMBER after the label"),
         ("flat.svm --loss pairwise_rank", "flat.svm: loss 'pairwise_rank': no query is left"),
-        ("same.svm --loss ordinal", "same.svm: loss 'ordinal' compares rows of different grades"),
+        ("same.svm --loss ordinal", "same.svm: loss 'ordinal' needs rows of different grades"),
         ("same.svm --loss roc_area", "same.svm: all 3 labels are 2.0"),
         ("two.svm --loss precision_at_k --loss-param k=500", "needs at least as many rows, but there are 120"),
         ("words.npz --loss ordinal", "words.npz: targets must be real numbers"),
