@@ -68,14 +68,15 @@ def for_wide_rows(problem: Problem) -> list[Solver]:
     """Return the solvers for smooth losses of several scores with l2, the best first.
 
     Newton's method needs the blocks of the classes for its conjugate gradients to be few; where there are too many
-    columns for them, L-BFGS takes fewer products, but its planes say little where coordinates are free. It keeps few
+    columns for them, L-BFGS takes fewer products, but its planes say little where constants are free. It keeps few
     pairs and planes there: vectors as long as w cost as much as the data. With few columns it goes first where the
     condition number is small.
     """
     risk = problem.risk
     assert isinstance(risk, LinearRisk)
     if Trait.FREE_COORDINATES in problem.traits:
-        return [Newton(), LBFGS()]
+        only_constants = tuple(getattr(problem.regularizer, "free", ())) == risk.unpenalized
+        return [Newton(), LBFGS()] if only_constants else [LBFGS()]
     if risk.design.n_cols > MOST_BLOCK_COLUMNS:
         return [LBFGS(memory=6, planes=4), Newton()]
     q = row_step(problem) / risk.n_outputs
