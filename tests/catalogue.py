@@ -63,14 +63,11 @@ def regularizer_id(regularizer: Regularizer) -> str:
     return regularizer.name + "".join(mark for trait, mark in marks.items() if trait in regularizer.traits)
 
 
-def tolerance(solver: Solver, problem: Problem | None = None) -> float:
+def tolerance(solver: Solver) -> float:
     """The relative gap asked for: loose where the method is known to be slow.
 
-    Stochastic methods come near the minimum like one over the number of epochs, with l1 like its square root. Without
-    a penalty, a loss that compares scores is flat where all of them grow alike: planes alone are slow to close it in.
+    Stochastic methods come near the minimum like one over the number of epochs, with l1 like its square root.
     """
-    if problem is not None and problem.regularizer.name == "zero" and isinstance(problem.risk.loss, VectorLoss):
-        return 1e-2
     return 1e-2 if solver.name == "bmrm_line" or isinstance(solver, Stochastic) else 1e-6
 
 
@@ -123,6 +120,9 @@ class Case:
 def is_bounded_below(loss: Loss, regularizer: Regularizer) -> bool:
     """Whether the pair makes a problem at all; an adaptive margin has no bound along a column without a penalty."""
     if loss.name == "nu_hinge" and Trait.FREE_COORDINATES in regularizer.traits:
+        return False
+    # Without a penalty, a loss that compares scores is flat where all grow alike: its minima fill a line.
+    if isinstance(loss, VectorLoss) and regularizer.name == "zero":
         return False
     return Trait.UNBOUNDED_RISK not in loss.traits or Trait.STRONGLY_CONVEX in regularizer.traits
 

@@ -34,7 +34,7 @@ every_solver = pytest.mark.parametrize("solver", all_solvers(), ids=lambda solve
 @pytest.mark.parametrize("case", all_cases())
 def test_solver_on_problem(case: Case):
     optimum = reference_optimum(case.loss, case.example)
-    check_solver(case.solver, case.problem, optimum, tol=tolerance(case.solver, case.problem), error=models.ERROR)
+    check_solver(case.solver, case.problem, optimum, tol=tolerance(case.solver), error=models.ERROR)
 
 
 @every_solver
