@@ -10,8 +10,8 @@ CAP_MOST = 20.0  # and no cap is larger, which is to the advantage of peers that
 OUR_SECONDS = 60.0
 TIE = 3e-3
 CLOSE = 1.3  # a peer this much slower than the fastest is measured once, the others again
-PRUNED = 2.0  # a fit this much slower than the fastest peer may be stopped
-MISSES = 2  # after so many larger lam in a row without arriving, a peer is not tried again
+PRUNED = 1.3  # a fit this much slower than the fastest peer may be stopped
+MISSES = 1  # after so many larger lam in a row without arriving, a peer is not tried again
 STALLED = 3  # fits in a row with the same objective: the peer has a limit of its own
 CERTAIN = 0.05  # the gap of the optimum, relative to the target
 OWN = (
@@ -64,11 +64,11 @@ class Cap:
         return {"seconds": None, "why": why, "cap": self.full[target]}
 
 
-def climb(worker, cell, reference, cap, unmet):
-    """The first rung that meets each accuracy."""
+def climb(worker, cell, reference, cap, unmet, first=None):
+    """The first rung that meets each accuracy, from the one before the given rung on."""
     found, same, before, why = {}, 0, None, "ladder"
-    unmet = list(unmet)
-    for stop in worker.adapter.ladder:
+    unmet, ladder = list(unmet), list(worker.adapter.ladder)
+    for stop in ladder[max(0, ladder.index(first) - 1) if first in ladder else 0 :]:
         fit = worker.fit(cell, stop, max(cap.now[t] for t in unmet))
         if "error" in fit:
             why = fit["error"]
@@ -90,7 +90,7 @@ class Field:
 
     def __init__(self, ours, peers, own):
         self.ours, self.peers, self.own = ours, peers, own
-        self.misses, self.last = defaultdict(int), {}
+        self.misses, self.last, self.rungs = defaultdict(int), {}, {}
 
     def measure(self, cell, optima):
         """The record of one cell."""
@@ -136,7 +136,8 @@ class Field:
             label = worker.adapter.label
             cap = Cap(ours, worker.adapter, best)
             tried = [t for t in judged if self.misses[(*path, label, t)] < MISSES]
-            found[label] = climb(worker, cell, reference, cap, tried) if tried else {}
+            first = self.rungs.get((*path, label, tried[0])) if tried else None
+            found[label] = climb(worker, cell, reference, cap, tried, first) if tried else {}
             found[label] |= {t: cap.missed(t, "not tried") for t in judged if t not in tried}
             for target, outcome in found[label].items():
                 self.remember((*path, label), target, outcome)
@@ -147,7 +148,7 @@ class Field:
         """Count misses in a row, and keep the last time."""
         if outcome["seconds"] is not None:
             self.misses[(*who, target)] = 0
-            self.last[who] = outcome["seconds"]
+            self.last[who], self.rungs[(*who, target)] = outcome["seconds"], outcome["stop"]
             return
         self.last[who] = outcome["cap"]
         self.misses[(*who, target)] += outcome["why"] in ("cap", "ladder")

@@ -78,7 +78,7 @@ def page(loss, cells):
         "Milliseconds to a relative suboptimality of 1e-3 / 1e-6. `auto` stops by its own certificate; the others run "
         "with the loosest tolerance of their ladder that is good enough, which they cannot know. – did not arrive "
         "within the cap or on its ladder; > was stopped, being slower than the fastest peer; · not tried, having "
-        "missed at two larger lam; ? the optimum is not known well enough. The last column names the fastest of our "
+        "missed at a larger lam; ? the optimum is not known well enough. The last column names the fastest of our "
         "own methods."
     )
     title = f"# {loss.replace('_', ' ')}"
