@@ -129,5 +129,5 @@ def test_memory_of_a_fit_is_measured_and_shown(tmp_path: Path) -> None:
     results.records[memory.KEY]["memory"]["bmrm auto"] = [32_000, 128_000]  # as if it grew with the square
     assert [line.partition(" ")[0] for line in claims.lines(results)] == ["FAIL"]
     pytest.importorskip("matplotlib", reason="the pages have figures")
-    page = importlib.import_module("runner.report").summary(results, [], tmp_path / "lost.md")
+    page = importlib.import_module("runner.report").summary(results, [], tmp_path / "lost.md", 2)
     assert "| 400 | 0.1 | 0.1 (1.9 times)" in page

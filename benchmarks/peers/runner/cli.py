@@ -67,7 +67,7 @@ def run(arguments=None):
     if left:
         print(f"{len(left)} cells left out for lack of time; the same command goes on with them: {', '.join(left)}")
     if not partial(options) or options.redraw:
-        report.write(store, options.output)
+        report.write(store, options.output, len(select(parse([]))))
     return 0
 
 

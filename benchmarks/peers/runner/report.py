@@ -18,8 +18,11 @@ UNEXPLAINED = "**not explained yet**"
 COLORS = {"l2": "tab:blue", "l1": "tab:red"}
 
 
-def write(store, folder):
-    """Write everything."""
+OTHERS = ("multiclass", "metrics")  # pages of other benchmarks beside these
+
+
+def write(store, folder, every):
+    """Write everything; `every` is how many cells a whole run has."""
     folder.mkdir(parents=True, exist_ok=True)
     losses = list(dict.fromkeys(cell.loss for cell, _ in store.cells()))
     for loss in losses:
@@ -27,7 +30,8 @@ def write(store, folder):
         found = [duel for target in TARGETS for duel in loss_duels(store, loss, target)]
         plot(loss, found, folder / f"{loss}.png")
         (folder / f"{loss}.md").write_text(page(loss, mine))
-    (folder / "index.md").write_text(summary(store, losses, folder / "lost.md"))
+    others = [name for name in OTHERS if (folder / f"{name}.md").exists()]
+    (folder / "index.md").write_text(summary(store, [*losses, *others], folder / "lost.md", every))
     print(f"{folder}: {len(losses)} losses, {len(store.cells())} cells")
 
 
@@ -141,7 +145,7 @@ def memory_table(store):
     return ["## Memory", text, table(["rows", "data", *names], rows)]
 
 
-def summary(store, losses, reasons):
+def summary(store, pages, reasons, every):
     """The page that leads to the others."""
     lines = claims.lines(store)
     lost = claims.lost(store)
@@ -162,7 +166,8 @@ def summary(store, losses, reasons):
         "QuantileRegressor), 20 s at most. `make bench-peers` repeats it; `make bench-peers ARGS=--check` shows that "
         "every peer minimizes the same objective. Means are geometric.",
         environment(),
-        "```{toctree}\n:maxdepth: 1\n\n" + "\n".join(losses) + "\n```" if losses else "Nothing has been measured yet.",
+        f"Measured here: {len(store.cells())} of {every} cells. `make bench-peers` goes on with the others.",
+        "```{toctree}\n:maxdepth: 1\n\n" + "\n".join(pages) + "\n```",
         "## Claims",
         table(["claim", "measured"], verdicts) if verdicts else "Nothing has been measured yet.",
         *memory_table(store),
