@@ -12,7 +12,7 @@ README = Path(__file__).parents[2] / "README.md"
 
 def test_python_examples():
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     names: dict[str, object] = {}
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
