@@ -86,8 +86,7 @@ class Loss(ABC):
 
     def encode(self, y: npt.ArrayLike, groups: npt.ArrayLike | None = None) -> Targets:
         """Check raw targets and turn them into what `evaluate` takes."""
-        if groups is not None:
-            raise ValueError(f"loss '{self.name or type(self).__name__}' looks at single rows and takes no groups")
+        self.refuse_groups(groups)
         return finite_targets(y)
 
     def check_weight(self, targets: Targets, weight: Array) -> None:
@@ -97,6 +96,12 @@ class Loss(ABC):
     def shift_slope(self, targets: Targets) -> float | None:
         """Return the sum of the slopes where it is the same at all scores, so that rounding has no part in it."""
         return None
+
+    def refuse_groups(self, groups: npt.ArrayLike | None) -> None:
+        """Raise if groups are given to a loss that looks at single rows, or at all of them together."""
+        if groups is not None:
+            rows = "all rows together" if self.couples == "all" else "single rows"
+            raise ValueError(f"loss '{self.name or type(self).__name__}' looks at {rows} and takes no groups")
 
     def decide(self, scores: Array) -> Array:
         """Turn scores into predictions in the encoding of the targets."""

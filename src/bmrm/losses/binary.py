@@ -29,6 +29,13 @@ def signs(y: npt.ArrayLike, loss: str) -> Array:
     )
 
 
+def draw_signs(rng: np.random.Generator, m: int) -> Array:
+    """Draw random signs, both present."""
+    y = np.where(rng.random(m) < 0.5, -1.0, 1.0)
+    y[:2] = [1.0, -1.0][:m]
+    return y
+
+
 class MarginLoss(ScalarLoss):
     """A loss of the margin z = y f. Targets are -1 and 1; 0 and 1 (or booleans) are taken for them."""
 
@@ -44,9 +51,7 @@ class MarginLoss(ScalarLoss):
 
     def draw(self, rng: np.random.Generator, m: int) -> tuple[Array, None]:
         """Draw random signs, both present."""
-        y = np.where(rng.random(m) < 0.5, -1.0, 1.0)
-        y[: min(m, 2)] = [1.0, -1.0][: min(m, 2)]
-        return y, None
+        return draw_signs(rng, m), None
 
 
 @dataclass(frozen=True)

@@ -68,8 +68,7 @@ class HierarchicalLoss(VectorLoss):
 
     def encode(self, y: npt.ArrayLike, groups: npt.ArrayLike | None = None) -> Classes:
         """Return the targets as places among the classes."""
-        if groups is not None:
-            raise ValueError(f"loss '{self.name}' looks at single rows and takes no groups")
+        self.refuse_groups(groups)
         values, classes = finite_targets(y), self.classes()
         bad = np.flatnonzero(~np.isin(values, classes))
         if bad.size:

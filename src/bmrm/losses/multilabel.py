@@ -79,8 +79,7 @@ class MultilabelHinge(VectorLoss, name="multilabel_hinge"):
 
     def encode(self, y: Any, groups: npt.ArrayLike | None = None) -> LabelSets:
         """Return the label sets."""
-        if groups is not None:
-            raise ValueError(f"loss '{self.name}' looks at single rows and takes no groups")
+        self.refuse_groups(groups)
         k = self.n_classes if self.delta is None else len(self.delta)
         if hasattr(y, "tocsr") or (isinstance(y, np.ndarray) and y.ndim == 2):
             return _of_indicator(y, k, self.name)

@@ -81,8 +81,7 @@ class MultivariateRegression(VectorLoss, name="multivariate_regression"):
 
     def encode(self, y: npt.ArrayLike, groups: npt.ArrayLike | None = None) -> Array:
         """Return the targets as a matrix (m, k) of finite numbers."""
-        if groups is not None:
-            raise ValueError(f"loss '{self.name}' looks at single rows and takes no groups")
+        self.refuse_groups(groups)
         try:
             values: Array = np.ascontiguousarray(y, dtype=np.float64)
         except (TypeError, ValueError) as error:

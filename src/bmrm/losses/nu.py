@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from bmrm._traits import Trait
 from bmrm.losses.base import Array, Loss, Targets, finite_targets
-from bmrm.losses.binary import signs
+from bmrm.losses.binary import draw_signs, signs
 
 
 def worst_share(losses: Array, weight: Array, nu: float) -> tuple[float, Array]:
@@ -41,10 +41,6 @@ class NuLoss(Loss):
         number = isinstance(self.nu, (int, float, np.number)) and not isinstance(self.nu, bool)
         if not (number and 0.0 < self.nu <= 1.0):
             raise ValueError(f"parameter 'nu' of loss '{self.name}' must be above 0 and at most 1, got {self.nu!r}")
-
-    def _refuse_groups(self, groups: npt.ArrayLike | None) -> None:
-        if groups is not None:
-            raise ValueError(f"loss '{self.name}' looks at all rows together and takes no groups")
 
 
 @dataclass(frozen=True)
@@ -85,7 +81,7 @@ class NuHinge(NuLoss, name="nu_hinge"):
 
     def encode(self, y: npt.ArrayLike, groups: npt.ArrayLike | None = None) -> Targets:
         """Return the targets as -1.0 and 1.0."""
-        self._refuse_groups(groups)
+        self.refuse_groups(groups)
         return signs(y, self.name)
 
     def evaluate(self, scores: Array, targets: Targets, weight: Array) -> tuple[float, Array]:
@@ -104,9 +100,7 @@ class NuHinge(NuLoss, name="nu_hinge"):
 
     def draw(self, rng: np.random.Generator, m: int) -> tuple[Array, None]:
         """Draw random signs, both present."""
-        y = np.where(rng.random(m) < 0.5, -1.0, 1.0)
-        y[:2] = [1.0, -1.0][:m]
-        return y, None
+        return draw_signs(rng, m), None
 
 
 @dataclass(frozen=True)
@@ -142,7 +136,7 @@ class NuEpsilonInsensitive(NuLoss, name="nu_epsilon_insensitive"):
 
     def encode(self, y: npt.ArrayLike, groups: npt.ArrayLike | None = None) -> Targets:
         """Return the targets as numbers."""
-        self._refuse_groups(groups)
+        self.refuse_groups(groups)
         return finite_targets(y)
 
     def evaluate(self, scores: Array, targets: Targets, weight: Array) -> tuple[float, Array]:

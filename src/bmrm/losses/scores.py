@@ -11,7 +11,7 @@ import numpy.typing as npt
 from bmrm import _core
 from bmrm._traits import Trait
 from bmrm.losses.base import Array, Loss, Targets, finite_targets, positive
-from bmrm.losses.binary import signs
+from bmrm.losses.binary import draw_signs, signs
 from bmrm.losses.sets import Grades, Index, by_grade, is_uniform
 
 
@@ -20,10 +20,6 @@ class WholeSetLoss(Loss):
 
     couples: ClassVar[Literal["all"]] = "all"
     takes_offset: ClassVar[bool] = False
-
-    def _refuse_groups(self, groups: npt.ArrayLike | None) -> None:
-        if groups is not None:
-            raise ValueError(f"loss '{self.name}' looks at all rows together and takes no groups")
 
 
 class PairLoss(WholeSetLoss):
@@ -78,7 +74,7 @@ class RocArea(PairLoss, name="roc_area"):
 
     def encode(self, y: npt.ArrayLike, groups: npt.ArrayLike | None = None) -> Targets:
         """Return the rows, negatives first."""
-        self._refuse_groups(groups)
+        self.refuse_groups(groups)
         values = both_signs(y, self.name)
         return by_grade(values, np.zeros(values.size, np.int64), np.arange(values.size))
 
@@ -116,7 +112,7 @@ class Ordinal(PairLoss, name="ordinal"):
 
     def encode(self, y: npt.ArrayLike, groups: npt.ArrayLike | None = None) -> Targets:
         """Return the rows by increasing grade."""
-        self._refuse_groups(groups)
+        self.refuse_groups(groups)
         values = finite_targets(y)
         if values.size == 0 or values.min() == values.max():
             raise ValueError(f"loss '{self.name}' needs rows of different grades, but all {values.size} are the same")
@@ -148,7 +144,7 @@ class LabelingLoss(WholeSetLoss):
 
     def encode(self, y: npt.ArrayLike, groups: npt.ArrayLike | None = None) -> Targets:
         """Return the rows of both classes."""
-        self._refuse_groups(groups)
+        self.refuse_groups(groups)
         values = both_signs(y, self.name)
         return Labels(np.flatnonzero(values > 0.0), np.flatnonzero(values < 0.0))
 
@@ -342,13 +338,6 @@ def both_signs(y: npt.ArrayLike, loss: str) -> Array:
         present = f"all {values.size} are {values[0]:g}" if values.size else "there are none"
         raise ValueError(f"loss '{loss}' needs positive and negative targets, but {present}")
     return values
-
-
-def draw_signs(rng: np.random.Generator, m: int) -> Array:
-    """Draw random signs, both present."""
-    y = np.where(rng.random(m) < 0.5, -1.0, 1.0)
-    y[:2] = [1.0, -1.0][:m]
-    return y
 
 
 def check_k(k: Any, loss: str) -> None:

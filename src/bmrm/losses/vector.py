@@ -85,8 +85,7 @@ class ClassLoss(VectorLoss):
 
     def encode(self, y: npt.ArrayLike, groups: npt.ArrayLike | None = None) -> Classes:
         """Return the classes; k is the number asked for, or one more than the largest."""
-        if groups is not None:
-            raise ValueError(f"loss '{self.name}' looks at single rows and takes no groups")
+        self.refuse_groups(groups)
         values = finite_targets(y)
         bad = np.flatnonzero((values < 0.0) | (values != np.round(values)))
         if bad.size:

@@ -45,6 +45,37 @@ struct Settled {
   double linear = 0.0;
 };
 
+// What the blocks of a sum add up to.
+inline AlongValue total(const std::vector<AlongValue>& parts) {
+  Sum value, left, right;
+  for (const AlongValue& part : parts) {
+    value.add(part.value);
+    left.add(part.left);
+    right.add(part.right);
+  }
+  return {value.value(), left.value(), right.value()};
+}
+
+inline BracketSlopes total(const std::vector<BracketSlopes>& parts) {
+  Sum sums[4];
+  for (const BracketSlopes& part : parts) {
+    sums[0].add(part.lower.slope);
+    sums[1].add(part.lower.curvature);
+    sums[2].add(part.upper.slope);
+    sums[3].add(part.upper.curvature);
+  }
+  return {{sums[0].value(), sums[1].value()}, {sums[2].value(), sums[3].value()}};
+}
+
+inline TrialSlope total(const std::vector<TrialSlope>& parts) {
+  Sum slope, curvature;
+  for (const TrialSlope& part : parts) {
+    slope.add(part.slope);
+    curvature.add(part.curvature);
+  }
+  return {slope.value(), curvature.value()};
+}
+
 class LineTerm {
  public:
   virtual ~LineTerm() = default;
@@ -69,37 +100,19 @@ class LossLine final : public LineTerm {
   AlongValue evaluate(double t, int n_threads) const override {
     std::vector<AlongValue> parts(blocks_.size());
     each_block(n_threads, [&](std::size_t k) { parts[k] = evaluate_block(k, t); });
-    Sum value, left, right;
-    for (const AlongValue& part : parts) {
-      value.add(part.value);
-      left.add(part.left);
-      right.add(part.right);
-    }
-    return {value.value(), left.value(), right.value()};
+    return total(parts);
   }
 
   BracketSlopes open(double lower, double upper, int n_threads) override {
     std::vector<BracketSlopes> parts(blocks_.size());
     each_block(n_threads, [&](std::size_t k) { parts[k] = open_block(k, lower, upper); });
-    Sum sums[4];
-    for (const BracketSlopes& part : parts) {
-      sums[0].add(part.lower.slope);
-      sums[1].add(part.lower.curvature);
-      sums[2].add(part.upper.slope);
-      sums[3].add(part.upper.curvature);
-    }
-    return {{sums[0].value(), sums[1].value()}, {sums[2].value(), sums[3].value()}};
+    return total(parts);
   }
 
   TrialSlope trial(double t, int n_threads) const override {
     std::vector<TrialSlope> parts(blocks_.size());
     each_block(n_threads, [&](std::size_t k) { parts[k] = trial_block(k, t); });
-    Sum slope, curvature;
-    for (const TrialSlope& part : parts) {
-      slope.add(part.slope);
-      curvature.add(part.curvature);
-    }
-    return {slope.value(), curvature.value()};
+    return total(parts);
   }
 
   void narrow(double lower, double upper, int n_threads) override {

@@ -48,13 +48,7 @@ class VectorLine final : public LineTerm {
         parts[b].right += c * right.slope;
       }
     });
-    Sum value, left, right;
-    for (const AlongValue& part : parts) {
-      value.add(part.value);
-      left.add(part.left);
-      right.add(part.right);
-    }
-    return {value.value(), left.value(), right.value()};
+    return total(parts);
   }
 
   BracketSlopes open(double lower, double upper, int n_threads) override {
@@ -73,14 +67,7 @@ class VectorLine final : public LineTerm {
         keep_or_settle(block, i, c, before, upper);
       }
     });
-    Sum sums[4];
-    for (const BracketSlopes& part : parts) {
-      sums[0].add(part.lower.slope);
-      sums[1].add(part.lower.curvature);
-      sums[2].add(part.upper.slope);
-      sums[3].add(part.upper.curvature);
-    }
-    return {{sums[0].value(), sums[1].value()}, {sums[2].value(), sums[3].value()}};
+    return total(parts);
   }
 
   TrialSlope trial(double t, int n_threads) const override {
@@ -92,12 +79,7 @@ class VectorLine final : public LineTerm {
         parts[b].curvature += shares_.at(i) * here.curvature;
       }
     });
-    Sum slope, curvature;
-    for (const TrialSlope& part : parts) {
-      slope.add(part.slope);
-      curvature.add(part.curvature);
-    }
-    return {slope.value(), curvature.value()};
+    return total(parts);
   }
 
   void narrow(double lower, double upper, int n_threads) override {
