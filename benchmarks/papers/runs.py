@@ -24,12 +24,13 @@ def optimum(problem, seconds, tol=1e-6):
 
 
 class Curve:
-    """The objective of a run over its iterations and seconds, from w = 0 on."""
+    """The objective of a run over its iterations, seconds and passes, from w = 0 on."""
 
     def __init__(self, result):
         self.result = result
         self.iterations = np.array([0] + [r.iteration for r in result.history])
         self.seconds = np.array([0.0] + [r.seconds for r in result.history])
+        self.passes = np.array([0.0] + [r.passes for r in result.history])
         self.upper = np.array([np.inf] + [r.upper for r in result.history])
         self.gap = np.array([np.inf] + [r.gap for r in result.history])
 
@@ -42,6 +43,11 @@ class Curve:
         """Seconds until the objective is at most this level; infinite if it was not reached."""
         index = self.first(level)
         return np.inf if index is None else float(self.seconds[index])
+
+    def passes_to(self, level):
+        """Passes over the data until the objective is at most this level; infinite if it was not reached."""
+        index = self.first(level)
+        return np.inf if index is None else float(self.passes[index])
 
     def iterations_to(self, level):
         """Iterations until the objective is at most this level; infinite if it was not reached."""

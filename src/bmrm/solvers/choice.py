@@ -69,8 +69,8 @@ def for_wide_rows(problem: Problem) -> list[Solver]:
 
     Newton's method needs the blocks of the classes for its conjugate gradients to be few; where there are too many
     columns for them, L-BFGS takes fewer products, but its planes say little where constants are free. It keeps few
-    pairs and planes there: vectors as long as w cost as much as the data. With few columns it goes first where the
-    condition number is small.
+    pairs and planes there, for vectors as long as w cost as much as the data, or works in the space of the rows where
+    those are far fewer than the columns. With few columns it goes first where the condition number is small.
     """
     risk = problem.risk
     assert isinstance(risk, LinearRisk)
@@ -78,7 +78,8 @@ def for_wide_rows(problem: Problem) -> list[Solver]:
         only_constants = tuple(getattr(problem.regularizer, "free", ())) == risk.unpenalized
         return [Newton(), LBFGS()] if only_constants else [LBFGS()]
     if risk.design.n_cols > MOST_BLOCK_COLUMNS:
-        return [LBFGS(memory=6, planes=4), Newton()]
+        in_rows = risk.design.n_cols > _WIDE * risk.design.n_rows
+        return [RowLBFGS(memory=10, planes=8) if in_rows else LBFGS(memory=6, planes=4), Newton()]
     q = row_step(problem) / risk.n_outputs
     return [LBFGS(), Newton()] if q * risk.design.n_rows <= _EASY_WIDE else [Newton(), LBFGS()]
 
