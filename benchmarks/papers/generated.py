@@ -97,7 +97,7 @@ KINDS = {
     "newsgroups": (_classes(_text(4000, 62000, 80, 0.3), 20), "sparse bags of words" + RULES),
     "scene": (_classes(_table(4000, (), 294, 1.0), 6, sets=True), "294 numbers" + RULES),
     "reports": (_classes(_table(4000, (2,) * 250, 0, 1.0), 22, sets=True), "one-of-many answers" + RULES),
-    "topics": (_classes(_text(4000, 27000, 77, 0.3), 90, sets=True), "sparse bags of words" + RULES),
+    "mails": (_classes(_text(4000, 1000, 84, 0.3), 53, sets=True), "sparse bags of words" + RULES),
     "friedman": (_friedman, "Friedman's formula"),
     "planes": (_planes, "the formula of two planes"),
     "mv": (_friedman, "Friedman's formula"),

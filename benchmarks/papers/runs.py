@@ -60,9 +60,9 @@ def curve(problem, solver, seconds, tol=1e-6, **limits):
     return Curve(bmrm.solve(problem, solver, tol=tol, max_seconds=seconds, **limits))
 
 
-def until(problem, solver, level, seconds):
-    """The curve of a run that ends as soon as the objective is at most this level."""
-    reached = lambda record: record.upper <= level  # noqa: E731
+def until(problem, solver, level, seconds, passes=np.inf):
+    """The curve of a run that ends as soon as the objective is at most this level, or with time or passes."""
+    reached = lambda record: record.upper <= level or record.passes >= passes  # noqa: E731
     return Curve(bmrm.solve(problem, solver, tol=1e-6, max_seconds=seconds, monitor=reached))
 
 

@@ -67,7 +67,7 @@ def study(page, shelf, sets, kind, which, figures):
     return times
 
 
-def case(shelf, problem, solvers, whole, limit=LIMIT):
+def case(shelf, problem, solvers, whole, limit=LIMIT, passes=np.inf):
     """The run of each solver to 2 % of the optimum (or its whole run), the optimum, and its relative gap."""
     certificate = optimum(problem, shelf.seconds(2.0 * limit), tol=1e-4).certificate
     sure = certificate.relative_gap <= SURE
@@ -75,7 +75,7 @@ def case(shelf, problem, solvers, whole, limit=LIMIT):
     if sure and problem.objective(np.zeros(problem.risk.dim)) <= level:
         return {}, certificate.upper, certificate.relative_gap
     level = level if sure and not whole else -np.inf
-    runs = {solver: until(problem, solver, level, shelf.seconds(limit)) for solver in solvers}
+    runs = {solver: until(problem, solver, level, shelf.seconds(limit), passes) for solver in solvers}
     best = min([certificate.upper, *(run.upper[-1] for run in runs.values())])
     return runs, best, certificate.relative_gap
 
