@@ -164,7 +164,7 @@ def climb(case, fit, limits):
 def race(case, times):
     """Return for each target the least time, whose it was, and the tolerance; infinite if nobody got there."""
     caps = {t: min(max(LEAST, CAP * times[t]), MOST) for t in TARGETS}
-    best = {t: (np.inf, "none", None) for t in TARGETS}
+    best = dict.fromkeys(TARGETS, (np.inf, "none", None))
     for name, fit in rivals(case).items():
         limits = {t: min(caps[t], PRUNED * best[t][0] + 0.02) for t in TARGETS}
         for target, (spent, tol) in climb(case, fit, limits).items():

@@ -209,7 +209,8 @@ FILES = {
     "usps": "usps, 10 classes",
     "dna": "dna, 3 classes",
     "ten digits": "MNIST, 10 classes, pixels divided by 255",
-    "newsgroups": "20 newsgroups (15,935 documents, 62,061 words), 20 classes, rows of length 1, 80 % drawn for training",
+    "newsgroups": "20 newsgroups (15,935 documents, 62,061 words), 20 classes, rows of length 1, 80 % drawn for "
+    "training",
     "scene": "scene, sets of 6 labels",
     "reports": "tmc2007 with its 500 best words, sets of 22 labels",
     "mails": "enron, words of mails, sets of 53 labels",

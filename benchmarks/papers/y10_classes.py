@@ -23,9 +23,9 @@ def make(shelf):
         "in Machine Learning* (2010), figures 19 to 22, with the paper's lam (its table 3). Where a set of the paper "
         "is not at hand another one of its kind takes its place: dna for protein, mails of Enron for RCV1; "
         f"there is none for INEX. The first {ROWS:,} rows of each set. Optima come from certified runs of `auto`, "
-        f"`ls_bmrm` is the paper's ls-BMRM. The smallest lam are left out, but for the paper's own. A run ends after {PASSES} passes or {LIMIT:g} s. A pass is one product "
-        "with X and one with its transpose: passes do not depend on the machine, seconds do, and claims are judged by "
-        "passes.",
+        "`ls_bmrm` is the paper's ls-BMRM. The smallest lam are left out, but for the paper's own. A run ends after "
+        f"{PASSES} passes or {LIMIT:g} s. A pass is one product with X and one with its transpose: passes do not "
+        "depend on the machine, seconds do, and claims are judged by passes.",
     )
     page.data([shelf.get(name) for name in (*CLASSES, *LABELS)])
     claims_classes(page, study(page, shelf, CLASSES, "multiclass_hinge", (19, 20)))
@@ -128,6 +128,7 @@ def claims_labels(page, passes):
     middle = middle_of(duels(passes, "ls_bmrm", "bmrm", PASSES))
     page.claim(
         "Multilabel: ls-BMRM is only marginally better than BMRM, for its line search is costly",
-        f"`bmrm` takes {number(middle)} times the passes of `ls_bmrm` (median), which leave out what the line search costs",
+        f"`bmrm` takes {number(middle)} times the passes of `ls_bmrm` (median), which leave out what the line search "
+        "costs",
         1.0 <= middle <= 2.0 if np.isfinite(middle) else None,
     )

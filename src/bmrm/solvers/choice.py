@@ -71,7 +71,8 @@ def for_wide_rows(problem: Problem) -> list[Solver]:
     Newton's method needs the blocks of the classes for its conjugate gradients to be few; where there are too many
     columns for them, L-BFGS takes fewer products, but its planes say little where constants are free. It keeps few
     pairs and planes there, for vectors as long as w cost as much as the data, or works in the space of the rows where
-    those are far fewer than the columns. With few columns it goes first where the condition number is small, unless the blocks cost next to nothing.
+    those are far fewer than the columns. With few columns it goes first where the condition number is small, unless
+    the blocks cost next to nothing.
     """
     risk = problem.risk
     assert isinstance(risk, LinearRisk)
