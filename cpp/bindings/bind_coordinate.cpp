@@ -112,8 +112,8 @@ void bind_coordinate(nb::module_& m) {
   nb::class_<Columns>(m, "Columns", "A copy of the data by columns.")
       .def_prop_ro("n_rows", &Columns::n_rows)
       .def_prop_ro("n_cols", &Columns::n_cols)
-      .def("descend", &descend, "working"_a, "D"_a, "g"_a, "u"_a, "v"_a, "lower"_a, "upper"_a, "z"_a, "q"_a,
-           "tol"_a, "max_epochs"_a, "n_threads"_a = 1,
+      .def("descend", &descend, "working"_a, "D"_a, "g"_a, "u"_a, "v"_a, "lower"_a, "upper"_a, "z"_a, "q"_a, "tol"_a,
+           "max_epochs"_a, "n_threads"_a = 1,
            "As descend_with_matrix for H = X'DX, which is not formed; g belongs to w, and q holds D X (z - w).");
   m.def("columns", &columns_of, "X"_a, "Copies a matrix by columns.");
   m.def("conjugate", &conjugate, "loss"_a, "s"_a, "theta"_a, "y"_a, "weight"_a.none(), "scale"_a,

@@ -114,7 +114,7 @@ class ColumnModel:
         """Whether the second derivative is the same at scores far apart: the model is the risk itself."""
         scores, D = np.array([-3.0, 0.0, 3.0, 30.0]), np.empty(4)
         self.risk.kernel.curvature(scores, np.full(4, self.risk.targets[0]), None, 1.0, D)
-        return bool(np.all(D == D[0]))
+        return bool(np.all(D[0] == D))
 
     @cached_property
     def norms(self) -> Array:
@@ -200,9 +200,7 @@ class ColumnModel:
         risk, spent, faces, most = self.risk, 0, 0, max_epochs
         q = np.zeros(risk.design.n_rows)
         while True:
-            epochs, violation = risk.design.columns.descend(
-                working, D, slope, *parts, z, q, tol, most, risk.n_threads
-            )
+            epochs, violation = risk.design.columns.descend(working, D, slope, *parts, z, q, tol, most, risk.n_threads)
             spent += epochs
             face = np.flatnonzero(((z != 0.0) | (parts[0] == 0.0)) & (z > parts[2]) & (z < parts[3]))
             large = face.size > _MOST_FACE

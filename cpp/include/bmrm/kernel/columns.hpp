@@ -207,7 +207,8 @@ class ColumnsOf final : public Columns {
     }
     if (until.back() < kEntriesForTwo) return;
     face.n_halves = 2;
-    face.middle = static_cast<std::size_t>(std::lower_bound(until.begin(), until.end(), until.back() / 2) - until.begin());
+    face.middle =
+        static_cast<std::size_t>(std::lower_bound(until.begin(), until.end(), until.back() / 2) - until.begin());
   }
 
   // Conjugate gradients on the face that z lies in, as FaceDescent does with a matrix; returns the steps taken.
@@ -269,9 +270,8 @@ class ColumnsOf final : public Columns {
   }
 
   // Moves z by t p, coordinates that would change their sign to 0, if the objective falls.
-  bool move_on(const Model& model, const Face& face, const std::vector<double>& slope,
-               const std::vector<double>& p, double t, std::span<double> z, double* q,
-               std::vector<double>& ahead) const {
+  bool move_on(const Model& model, const Face& face, const std::vector<double>& slope, const std::vector<double>& p,
+               double t, std::span<double> z, double* q, std::vector<double>& ahead) const {
     const Penalty& penalty = model.penalty;
     std::vector<double> delta(face.size());
     double gain = 0.0;

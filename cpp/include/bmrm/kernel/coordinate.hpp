@@ -54,7 +54,8 @@ class FaceDescent {
   // Moves z toward the minimum on its face, coordinates that would change their sign to 0, until the objective falls.
   void move(std::span<double> slope, std::span<double> z) {
     k_ = z.size();
-    for (std::size_t turn = 0, before = k_ + 1; turn < kTurns; ++turn) {  // what becomes 0 stays so until the next epoch
+    for (std::size_t turn = 0, before = k_ + 1; turn < kTurns;
+         ++turn) {  // what becomes 0 stays so until the next epoch
       collect(z);
       if (face_.empty() || face_.size() == before) return;
       before = face_.size();
