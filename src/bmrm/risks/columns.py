@@ -28,7 +28,7 @@ _FACES = 1  # factored for one model
 _MOST_EPOCHS = 150  # before a face is factored, however much that costs, and where it is too large for that
 _MATRIX_EPOCHS = 200
 _FIRST_EPOCHS = 6.0  # expected of the first descent: on text, X'DX of the first models costs more than their epochs
-_MATRIX_SHARE = 1e-5  # of tol: epochs cost nothing where X'DX was formed
+_FEW_COLUMNS = 75  # of X'DX, on whose faces the descent takes Newton's steps: it arrives at 1e-7 of tol as well
 _PAIR, _CUBE = 1.6, 0.02  # what a pair, and a unit of k^3, cost in units of an entry in an epoch: measured
 
 
@@ -156,8 +156,8 @@ class ColumnModel:
         g : array
             The gradient of R at w.
         tol : float
-            The largest move of an epoch, in units of the gradient, that ends the descent; 1e-5 of it where X'DX is
-            formed, for epochs cost nothing there, and one model is enough where it is the risk itself.
+            The largest move of an epoch, in units of the gradient, that ends the descent; a tenth of it where X'DX is
+            formed, for epochs cost nothing there, and much less for few columns.
         exactly : callable, optional
             Minimizes the model from (X'DX, g, w, u, v) where it was formed and the descent has not arrived.
         factored : callable, optional
@@ -171,7 +171,8 @@ class ColumnModel:
             H = np.empty(working.size**2)
             _core.selected_gram(risk.design.matrix, working, D, H, risk.n_threads)
             risk.products += 1
-            epochs, _ = _core.descend_with_matrix(H, g[working], *parts, z, _MATRIX_SHARE * tol, _MATRIX_EPOCHS)
+            tol *= 1e-7 if working.size <= _FEW_COLUMNS else 0.1
+            epochs, _ = _core.descend_with_matrix(H, g[working], *parts, z, tol, _MATRIX_EPOCHS)
             if exactly is not None and epochs >= _MATRIX_EPOCHS:
                 z = exactly(H.reshape(z.size, z.size), g[working], w[working], *parts[:2])
         else:

@@ -46,10 +46,11 @@ class Coordinate(Solver, name="coordinate"):
 
     X'DX is formed on the working set where that is cheap (few columns); then an epoch of the descent costs nothing
     beside it. Otherwise the epochs run on a copy of the data by columns, which is made once and takes as much memory
-    as the data; after every sixth one, conjugate gradients move on the face that z lies in (its coordinates that are
+    as the data; after every third one, conjugate gradients move on the face that z lies in (its coordinates that are
     not 0, their signs kept), and where the epochs have cost as much as forming and factoring X'DX on the face would,
     that is done. The first models have a larger lam, so that no coordinate joins that leaves again later. Two
-    products X'g and one product X w for each iteration.
+    products X'g and one product X w for each iteration. For least squares the model is the risk itself: with few
+    columns all of them join at once, and one model is enough.
     The predicted slopes obey the optimality conditions as well as the model's minimum does, those at w only as well
     as w: that is why the bound hardly lags behind the objective.
 
