@@ -119,13 +119,17 @@ def _idx(path, header):
         return np.frombuffer(file.read(), dtype=np.uint8, offset=header)
 
 
-def digits(folder):
+def ten_digits(folder):
     parts = []
     for part in ("train", "t10k"):
         pixels = _idx(folder / "mnist" / f"{part}-images.idx3-ubyte.xz", 16).reshape(-1, 784)
-        label = _idx(folder / "mnist" / f"{part}-labels.idx1-ubyte.xz", 8)
-        parts += [sp.csr_array(pixels / 255.0), np.where(label % 2 == 0, 1.0, -1.0)]
+        parts += [sp.csr_array(pixels / 255.0), _idx(folder / "mnist" / f"{part}-labels.idx1-ubyte.xz", 8)]
     return tuple(parts)
+
+
+def digits(folder):
+    X, y, X_test, y_test = ten_digits(folder)
+    return X, np.where(y % 2 == 0, 1.0, -1.0), X_test, np.where(y_test % 2 == 0, 1.0, -1.0)
 
 
 def news(folder):
@@ -138,6 +142,31 @@ def reuters(folder):
     train = bmrm.read(folder / "reuters_lasvm" / "reuters.xz", n_features=8315)
     test = bmrm.read(folder / "reuters_lasvm" / "reuters.t.xz", n_features=8315)
     return train.X, train.y, test.X, test.y
+
+
+def as_label(y):
+    """A class, or a set of labels as numbers 0, 1, ..."""
+    return tuple(map(int, y)) if isinstance(y, tuple) else y
+
+
+def _parts(name, file, d, **options):
+    """The published training and test parts, their rows in random order, dense where most entries are not 0."""
+
+    def read(folder):
+        parts = []
+        for end in ("", ".t"):
+            data = bmrm.read(folder / name / f"{file}{end}.xz", n_features=d, **options)
+            dense = data.X.nnz > 0.5 * data.X.shape[0] * d
+            order = np.random.default_rng(0).permutation(len(data.y))
+            parts += [(np.asarray(data.X.todense()) if dense else data.X)[order], [as_label(data.y[i]) for i in order]]
+        return tuple(parts)
+
+    return read
+
+
+def newsgroups(folder):
+    data = bmrm.read(folder / "news20" / "news20.xz")
+    return _shuffled(_unit(data.X), data.y)
 
 
 def _regression(name):
@@ -155,6 +184,14 @@ READERS = {
     "digits": digits,
     "news": news,
     "reuters": reuters,
+    "letter": _parts("letter", "letter.scale", 16),
+    "usps": _parts("usps", "usps", 256),
+    "dna": _parts("dna", "dna.scale", 180),
+    "ten digits": ten_digits,
+    "newsgroups": newsgroups,
+    "scene": _parts("scene", "scene", 294, multilabel=True),
+    "reports": _parts("tmc2007-500", "tmc2007-500", 500, multilabel=True),
+    "mails": _parts("enron", "enron", 1001, multilabel=True),
     "friedman": _regression("fried"),
     "planes": _regression("2dplanes"),
     "mv": _regression("mv"),
@@ -168,6 +205,15 @@ FILES = {
     "news": "20 newsgroups (15,935 documents, 62,061 words), comp.*, sci.* and misc.forsale against the rest, "
     "rows of length 1, 80 % drawn for training",
     "reuters": "Reuters-21578 ModApte, one topic against the rest (7,770 documents, 8,315 words), rows of length 1",
+    "letter": "letter, 26 classes, columns scaled to [-1, 1]",
+    "usps": "usps, 10 classes",
+    "dna": "dna, 3 classes",
+    "ten digits": "MNIST, 10 classes, pixels divided by 255",
+    "newsgroups": "20 newsgroups (15,935 documents, 62,061 words), 20 classes, rows of length 1, 80 % drawn for "
+    "training",
+    "scene": "scene, sets of 6 labels",
+    "reports": "tmc2007 with its 500 best words, sets of 22 labels",
+    "mails": "enron, words of mails, sets of 53 labels",
     "friedman": "fried, 80 % drawn for training",
     "planes": "2dplanes, 80 % drawn for training",
     "mv": "mv, 80 % drawn for training",

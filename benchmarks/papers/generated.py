@@ -51,6 +51,18 @@ def _images(rng, rows):
     return sp.csr_array(X), np.where(score - np.median(score) + score.std() * rng.normal(size=n) > 0.0, 1.0, -1.0)
 
 
+def _classes(kind, k, sets=False):
+    """The rows of another kind with the best of k noisy linear rules as class, or the best two as labels."""
+
+    def draw(rng, rows):
+        X, _ = kind(rng, rows or 4000)
+        scores = X @ rng.normal(size=(X.shape[1], k))
+        order = np.argsort(scores + 0.5 * scores.std() * rng.normal(size=scores.shape), axis=1)
+        return X, [tuple(sorted(row)) for row in order[:, -2:].tolist()] if sets else order[:, -1]
+
+    return draw
+
+
 def _friedman(rng, rows):
     """Friedman's function of five of ten numbers: the formula by which the original was made."""
     X = rng.random((rows or 40000, 10))
@@ -69,6 +81,7 @@ def _planes(rng, rows):
 
 
 TEXT = "sparse bags of words with labels from a noisy linear rule"
+RULES = ", the best of several noisy linear rules as class"
 TABLE = "numbers and one-of-many answers with labels from a noisy linear rule"
 KINDS = {
     "adult": (_table(40000, (5, 8, 5, 16, 5, 7, 14, 6, 5, 2, 2, 2, 5, 41), 0, 1.0), TABLE),
@@ -77,6 +90,14 @@ KINDS = {
     "digits": (_images, "blobs of ink with labels from a noisy linear rule"),
     "news": (_text(20000, 62000, 80, 0.3), TEXT),
     "reuters": (_text(10000, 8300, 44, 0.5), TEXT),
+    "letter": (_classes(_table(4000, (), 16, 1.0), 26), "16 numbers" + RULES),
+    "usps": (_classes(_images, 10), "blobs of ink" + RULES),
+    "dna": (_classes(_table(4000, (4,) * 45, 0, 1.0), 3), "one-of-many answers" + RULES),
+    "ten digits": (_classes(_images, 10), "blobs of ink" + RULES),
+    "newsgroups": (_classes(_text(4000, 62000, 80, 0.3), 20), "sparse bags of words" + RULES),
+    "scene": (_classes(_table(4000, (), 294, 1.0), 6, sets=True), "294 numbers" + RULES),
+    "reports": (_classes(_table(4000, (2,) * 250, 0, 1.0), 22, sets=True), "one-of-many answers" + RULES),
+    "mails": (_classes(_text(4000, 1000, 84, 0.3), 53, sets=True), "sparse bags of words" + RULES),
     "friedman": (_friedman, "Friedman's formula"),
     "planes": (_planes, "the formula of two planes"),
     "mv": (_friedman, "Friedman's formula"),

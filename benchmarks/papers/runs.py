@@ -24,12 +24,13 @@ def optimum(problem, seconds, tol=1e-6):
 
 
 class Curve:
-    """The objective of a run over its iterations and seconds, from w = 0 on."""
+    """The objective of a run over its iterations, seconds and passes, from w = 0 on."""
 
     def __init__(self, result):
         self.result = result
         self.iterations = np.array([0] + [r.iteration for r in result.history])
         self.seconds = np.array([0.0] + [r.seconds for r in result.history])
+        self.passes = np.array([0.0] + [r.passes for r in result.history])
         self.upper = np.array([np.inf] + [r.upper for r in result.history])
         self.gap = np.array([np.inf] + [r.gap for r in result.history])
 
@@ -43,6 +44,11 @@ class Curve:
         index = self.first(level)
         return np.inf if index is None else float(self.seconds[index])
 
+    def passes_to(self, level):
+        """Passes over the data until the objective is at most this level; infinite if it was not reached."""
+        index = self.first(level)
+        return np.inf if index is None else float(self.passes[index])
+
     def iterations_to(self, level):
         """Iterations until the objective is at most this level; infinite if it was not reached."""
         index = self.first(level)
@@ -54,9 +60,9 @@ def curve(problem, solver, seconds, tol=1e-6, **limits):
     return Curve(bmrm.solve(problem, solver, tol=tol, max_seconds=seconds, **limits))
 
 
-def until(problem, solver, level, seconds):
-    """The curve of a run that ends as soon as the objective is at most this level."""
-    reached = lambda record: record.upper <= level  # noqa: E731
+def until(problem, solver, level, seconds, passes=np.inf):
+    """The curve of a run that ends as soon as the objective is at most this level, or with time or passes."""
+    reached = lambda record: record.upper <= level or record.passes >= passes  # noqa: E731
     return Curve(bmrm.solve(problem, solver, tol=1e-6, max_seconds=seconds, monitor=reached))
 
 

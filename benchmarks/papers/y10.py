@@ -67,15 +67,15 @@ def study(page, shelf, sets, kind, which, figures):
     return times
 
 
-def case(shelf, problem, solvers, whole):
+def case(shelf, problem, solvers, whole, limit=LIMIT, passes=np.inf):
     """The run of each solver to 2 % of the optimum (or its whole run), the optimum, and its relative gap."""
-    certificate = optimum(problem, shelf.seconds(2.0 * LIMIT), tol=1e-4).certificate
+    certificate = optimum(problem, shelf.seconds(2.0 * limit), tol=1e-4).certificate
     sure = certificate.relative_gap <= SURE
     level = NEAR * certificate.upper
     if sure and problem.objective(np.zeros(problem.risk.dim)) <= level:
         return {}, certificate.upper, certificate.relative_gap
     level = level if sure and not whole else -np.inf
-    runs = {solver: until(problem, solver, level, shelf.seconds(LIMIT)) for solver in solvers}
+    runs = {solver: until(problem, solver, level, shelf.seconds(limit), passes) for solver in solvers}
     best = min([certificate.upper, *(run.upper[-1] for run in runs.values())])
     return runs, best, certificate.relative_gap
 
@@ -87,10 +87,10 @@ def excess(axis, title, runs, best):
     label(axis, title, "seconds", "objective / optimum - 1", "log-log")
 
 
-def duels(times, one, other):
+def duels(times, one, other, limit=LIMIT):
     """Ratios of seconds, other to one, where either got there; one that did not counts with the limit."""
     pairs = [(found[one], found[other]) for found in times.values() if one in found and other in found]
-    return [min(b, LIMIT) / min(a, LIMIT) for a, b in pairs if min(a, b) < np.inf]
+    return [min(b, limit) / min(a, limit) for a, b in pairs if min(a, b) < np.inf]
 
 
 def claims_hinge(page, times):

@@ -61,7 +61,7 @@ void dot_wide(const Matrix& X, InMatrix<double> W, OutMatrix<double> out, int n_
   X.dot_wide(W.data(), W.shape(1), out.data(), n_threads);
 }
 
-void tdot_wide(const Matrix& X, InMatrix<double> L, OutMatrix<double> out, int n_threads) {
+void tdot_wide(Matrix& X, InMatrix<double> L, OutMatrix<double> out, int n_threads) {
   require_size(L.shape(0), X.n_rows(), "L");
   require_size(out.shape(0), X.n_cols(), "out");
   require_size(out.shape(1), L.shape(1), "a row of out");

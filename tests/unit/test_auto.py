@@ -189,7 +189,8 @@ def _first(loss, lam, m=200, d=10, entries=10):
     """The solver that auto begins with, for rows of so many ones."""
     columns = np.concatenate([np.arange(i, i + entries) % d for i in range(m)])
     X = scipy.sparse.csr_matrix((np.ones(m * entries), columns, np.arange(0, m * entries + 1, entries)), shape=(m, d))
-    problem = Problem(LinearRisk(X, np.where(np.arange(m) % 3, 1.0, -1.0), loss), "l2", lam)
+    y = np.where(np.arange(m) % 3, 1.0, 0.0 if loss == "softmax" else -1.0)
+    problem = Problem(LinearRisk(X, y, loss), "l2", lam)
     return _chosen(problem, uneven=False)[0].name
 
 
@@ -208,6 +209,10 @@ def _first(loss, lam, m=200, d=10, entries=10):
         ("logistic", 1e-6, {"m": 2000, "d": 5000}, "lbfgs"),
         ("logistic", 1e-2, {"m": 2000, "d": 5000}, "lbfgs"),
         ("squared_hinge", 1e-2, {"m": 2000, "d": 5000}, "dual_coordinate"),
+        ("softmax", 1e-2, {"m": 3000}, "newton"),
+        ("softmax", 1.0, {"d": 900}, "lbfgs"),
+        ("softmax", 1e-2, {"m": 2000, "d": 5000}, "lbfgs"),
+        ("softmax", 1e-2, {"d": 5000}, "row_lbfgs"),
     ],
 )
 def test_the_first_solver_is_the_cheaper_one(loss, lam, shape, name):

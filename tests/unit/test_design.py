@@ -164,3 +164,13 @@ def test_read_only_data(rng):
     w.flags.writeable = False
     value, _ = LinearRisk(X, y, losses.LeastSquares()).evaluate(w)
     assert value == pytest.approx(0.5 * np.mean((X @ w - y) ** 2))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_many_columns_for_several_scores_are_gathered_from_a_copy_by_columns(dtype):
+    rng = np.random.default_rng(3)
+    X = sparse.random_array((40, 9000), density=0.01, format="csr", dtype=dtype, rng=rng)
+    L = rng.normal(size=(40, 8))
+    sums = [Design(X, n_threads=n).widened(8).tdot(L.reshape(-1), 0.0).reshape(-1, 8) for n in (1, 2)]
+    np.testing.assert_allclose(sums[0], X.T.astype(np.float64) @ L, rtol=1e-12, atol=1e-14)
+    np.testing.assert_array_equal(*sums)

@@ -16,6 +16,7 @@ PAGES = {
     "d09": ("figure1",),
     "m09": ("time",),
     "y10": ("figure15", "figure16", "figure17", "figure18"),
+    "y10_classes": ("figure19", "figure20", "figure21", "figure22"),
 }
 
 

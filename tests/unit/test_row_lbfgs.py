@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 
 from bmrm import LinearRisk, Problem, solve
-from bmrm.losses import Logistic, SquaredHinge
+from bmrm.losses import Logistic, Softmax, SquaredHinge
 from bmrm.regularizers import L2
 from bmrm.solvers.row_pairs import Pairs, SlopePlanes
 
@@ -28,6 +30,35 @@ def test_a_start_outside_the_rows_with_weights_and_offsets(loss, lam):
     assert result.converged, str(result)
     assert result.certificate.lower <= exact.upper
     assert exact.lower <= result.certificate.upper <= exact.upper * (1.0 + 1e-6) + 1e-12
+
+
+@pytest.mark.parametrize("lam", [1e-1, 1e-4])
+def test_several_scores_for_each_row(lam):
+    X, _, rng = wide()
+    risk = LinearRisk(X, rng.integers(0, 4, size=30), Softmax(), sample_weight=rng.random(30), n_threads=1)
+    problem = Problem(risk, L2(weights=rng.uniform(0.5, 2.0, size=400)), lam)
+    result = solve(problem, "row_lbfgs", tol=1e-6, start=rng.normal(size=400))
+    exact = solve(problem, "newton", tol=1e-9).certificate
+    assert result.converged, str(result)
+    assert exact.lower <= result.certificate.upper <= exact.upper * (1.0 + 1e-6) + 1e-12
+    assert result.certificate.lower <= exact.upper
+
+
+def test_a_copy_of_pairs_and_planes_goes_on_by_itself():
+    X, _, rng = wide()
+    H, pairs, planes = X @ X.T, Pairs(3, 30), SlopePlanes(3)
+    for _ in range(2):
+        gamma, slopes = rng.normal(size=30), rng.normal(size=30)
+        u, image = pairs.direction(gamma, H @ gamma)
+        pairs.propose(u, image, gamma, H @ gamma)
+        planes.add(slopes, H @ slopes, 0.5)
+    other, others = copy.deepcopy(pairs), copy.deepcopy(planes)
+    gamma, slopes = rng.normal(size=30), rng.normal(size=30)
+    expected = copy.deepcopy(pairs).direction(gamma, H @ gamma), copy.deepcopy(planes).solve(0.1)
+    other.direction(slopes, H @ slopes)
+    others.add(slopes, H @ slopes, 1.0)
+    np.testing.assert_array_equal(pairs.direction(gamma, H @ gamma), expected[0])
+    assert planes.solve(0.1) == expected[1]
 
 
 def test_the_recursion_in_coefficients_is_the_one_in_columns():

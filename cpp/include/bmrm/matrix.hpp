@@ -42,7 +42,7 @@ class Matrix {
   virtual void tdot(const double* l, double* g, int n_threads) = 0;
   // The same for k scores of each row: W (d x k), F and L (m x k).
   virtual void dot_wide(const double* W, std::size_t k, double* F, int n_threads) const = 0;
-  virtual void tdot_wide(const double* L, std::size_t k, double* G, int n_threads) const = 0;
+  virtual void tdot_wide(const double* L, std::size_t k, double* G, int n_threads) = 0;
   virtual void dot_rows(std::span<const std::int64_t> rows, const double* w, double* f, int n_threads) const = 0;
   // H = sum over rows[k] of c[k] x x', the lower triangle; g = sum over all rows of c[i] x_i^2, by columns.
   virtual void gram(std::span<const std::int64_t> rows, const double* c, double* H, int n_threads) = 0;
@@ -84,7 +84,7 @@ class MatrixOf : public Matrix {
   void dot_wide(const double* W, std::size_t k, double* F, int n_threads) const override {
     bmrm::dot_wide(X_, W, k, F, n_threads);
   }
-  void tdot_wide(const double* L, std::size_t k, double* G, int n_threads) const override {
+  void tdot_wide(const double* L, std::size_t k, double* G, int n_threads) override {
     bmrm::tdot_wide(X_, L, k, G, n_threads);
   }
 
@@ -230,6 +230,21 @@ class CsrMatrix final : public MatrixOf<Csr<Value, Index>> {
     });
   }
 
+  // Where G outgrows the second-level cache and L is no larger, gathering rows of L by columns of X is faster than
+  // scattering into G; a copy of X by columns is made on first use and kept.
+  void tdot_wide(const double* L, std::size_t k, double* G, int n_threads) override {
+    const auto& X = this->X_;
+    constexpr std::size_t kCached = std::size_t{1} << 16, kMostRows = std::size_t{1} << 31;
+    if (X.n_cols * k <= kCached || X.n_rows > X.n_cols || X.n_rows >= kMostRows || mostly_zero(L, X.n_rows, k))
+      return bmrm::tdot_wide(X, L, k, G, n_threads);
+    std::unique_lock lock(this->mutex_);
+    if (columns_.indptr.empty()) columns_ = by_columns(X);
+    lock.unlock();
+    const auto* rows = reinterpret_cast<const std::int32_t*>(columns_.rows.data());
+    const Csr<Value, std::int32_t> transposed{X.n_cols, X.n_rows, columns_.indptr.data(), rows, columns_.values.data()};
+    bmrm::dot_wide(transposed, L, k, G, n_threads);
+  }
+
  protected:
   void tdot_by_columns(const double* l, double* g, int n_threads) override {
     column_ranges(this->X_, split_, l, g, n_threads);
@@ -237,6 +252,7 @@ class CsrMatrix final : public MatrixOf<Csr<Value, Index>> {
 
  private:
   ColumnSplit<Value, Index> split_;
+  SparseColumns<Value> columns_;
 };
 
 // The first entry whose index lies outside [0, n_cols) (its column is the entry's place in `indices`); says

@@ -181,6 +181,14 @@ class LinearRisk(Risk):
         value, total = self.kernel.evaluate(scores, self.targets, self.weight, self.scale, slopes, self.n_threads)
         return value, slopes, total
 
+    def line(self, scores: Array, along: Array) -> Any:
+        """Return the weighted loss on a line of scores, compiled; None where the loss is not."""
+        if self.kernel is not None:
+            return _core.line(self.kernel, scores, along, self.targets, self.weight, self.scale)
+        if self.vectors is not None:
+            return self.vectors.line(self.by_rows(scores), self.by_rows(along), self.weight, self.scale)
+        return None
+
     def pull_back(self, slopes: Array, total: float) -> Array:
         """Return the subgradient X' slopes: one product."""
         self.products += 1
@@ -331,14 +339,7 @@ class LinearLine(Line):
         self.score_direction: Array = risk.design.dot(self.direction)
         risk.products += 1
         self._slope_of_tilt = risk._tilted(self.direction)
-        self._line = None
-        if risk.kernel is not None:
-            self._line = _core.line(
-                risk.kernel, start.scores, self.score_direction, risk.targets, risk.weight, risk.scale
-            )
-        elif risk.vectors is not None:
-            f, g = risk.by_rows(start.scores), risk.by_rows(self.score_direction)
-            self._line = risk.vectors.line(f, g, risk.weight, risk.scale)
+        self._line = risk.line(start.scores, self.score_direction)
 
     def at(self, t: float) -> LinearPoint:
         """Return the point at t; its scores are combined, not recomputed."""

@@ -61,8 +61,9 @@ class Auto(Solver, name="auto"):
                                      60: `ls_bmrm` first, it needs 3 to 8 passes, which cost less than epochs
     other rows, l1 or elastic net    `semismooth_newton`, if columns are few
     smooth rows, l1 or elastic net   `coordinate`; with bounds on w, for l2 and no penalty as well
-    `softmax` and other smooth       `newton`, then `lbfgs`; the latter first beyond 1000 columns or where m q <=
-    losses of several scores, l2     500, unless coordinates are free
+    `softmax` and other smooth       `newton`, then `lbfgs`; the latter first beyond 1000 columns (`row_lbfgs` beyond
+    losses of several scores, l2     3 columns for each row) or where m q <= 500, unless coordinates are free or the
+                                     classes' blocks cost less than a pass (few columns: 3 to 4 steps will do)
     `multiclass_hinge`, l2           `dual_coordinate`
     smooth                           `lbfgs`
     ===============================  =====================================================================

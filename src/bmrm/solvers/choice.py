@@ -14,7 +14,7 @@ from bmrm.solvers.dual_coordinate import DualCoordinate
 from bmrm.solvers.lbfgs import LBFGS
 from bmrm.solvers.newton import Newton
 from bmrm.solvers.newton_system import MOST_COLUMNS, SAMPLE, is_sampled, matrix_cost
-from bmrm.solvers.newton_wide import MOST_BLOCK_COLUMNS
+from bmrm.solvers.newton_wide import MOST_BLOCK_COLUMNS, rows_of_blocks
 from bmrm.solvers.row_lbfgs import RowLBFGS
 
 _HARD_ROWS = 3.0  # q: beyond, semismooth Newton steps beat dual coordinate descent where columns are few
@@ -27,6 +27,7 @@ _HOPELESS_ROWS, _HOPELESS_WITH_EXP = 200.0, 28.0
 _EASY = 100.0  # the condition number up to which L-BFGS needs a handful of steps
 _EASY_WITH_EXP = 3000.0  # the same, against epochs with an exponential for each row: a tie at 2500 (reuters, gen_text)
 _EASY_WIDE = 500.0  # m q: the same for losses of several scores, against steps that factor a block for each class
+_CHEAP_BLOCKS = 1.0  # passes: what those blocks may cost for the steps to go first at any m q (letter: half a pass)
 _WIDE = 3.0  # columns for each row: beyond, L-BFGS is faster in the space of the rows (2: a tie; 3.9: 1.5 times faster)
 
 # One entry of X in one product costs 1; measured.
@@ -69,8 +70,9 @@ def for_wide_rows(problem: Problem) -> list[Solver]:
 
     Newton's method needs the blocks of the classes for its conjugate gradients to be few; where there are too many
     columns for them, L-BFGS takes fewer products, but its planes say little where constants are free. It keeps few
-    pairs and planes there: vectors as long as w cost as much as the data. With few columns it goes first where the
-    condition number is small.
+    pairs and planes there, for vectors as long as w cost as much as the data, or works in the space of the rows where
+    those are far fewer than the columns. With few columns it goes first where the condition number is small, unless
+    the blocks cost next to nothing.
     """
     risk = problem.risk
     assert isinstance(risk, LinearRisk)
@@ -78,9 +80,17 @@ def for_wide_rows(problem: Problem) -> list[Solver]:
         only_constants = tuple(getattr(problem.regularizer, "free", ())) == risk.unpenalized
         return [Newton(), LBFGS()] if only_constants else [LBFGS()]
     if risk.design.n_cols > MOST_BLOCK_COLUMNS:
-        return [LBFGS(memory=6, planes=4), Newton()]
+        in_rows = risk.design.n_cols > _WIDE * risk.design.n_rows
+        return [RowLBFGS(memory=10, planes=8) if in_rows else LBFGS(memory=6, planes=4), Newton()]
     q = row_step(problem) / risk.n_outputs
-    return [LBFGS(), Newton()] if q * risk.design.n_rows <= _EASY_WIDE else [Newton(), LBFGS()]
+    easy = q * risk.design.n_rows <= _EASY_WIDE and _block_passes(risk) > _CHEAP_BLOCKS
+    return [LBFGS(), Newton()] if easy else [Newton(), LBFGS()]
+
+
+def _block_passes(risk: LinearRisk) -> float:
+    """Return what the blocks of the classes cost a Newton step, in passes over the data."""
+    d, rows = risk.design.n_cols, rows_of_blocks(risk.design.n_rows, risk.design.n_cols)
+    return rows * d * d / (2.0 * max(risk.design.matrix.n_entries, 1))
 
 
 def rows_are_hard(problem: Problem) -> bool:

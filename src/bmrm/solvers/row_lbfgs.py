@@ -66,7 +66,7 @@ class RowLBFGS(Solver, name="row_lbfgs"):
     planes: int = 15
     patience: int = 20
 
-    needs = frozenset({Trait.SMOOTH_RISK, Trait.ROWS, Trait.QUADRATIC})
+    needs = frozenset({Trait.SMOOTH_RISK, Trait.CURVED_ROWS, Trait.QUADRATIC})
     refuses = frozenset({Trait.BOUNDS, Trait.UNBOUNDED_RISK, Trait.FREE_COORDINATES})
 
     def steps(self, problem: Problem, start: Start) -> Iterator[Step]:
@@ -102,7 +102,7 @@ class _Run:
         self.problem, self.risk, self.lam = problem, cast(LinearRisk, problem.risk), problem.lam
         s = np.broadcast_to(cast(Separable, problem.regularizer).s, (self.risk.dim,))
         self.s: Array | None = None if np.all(s == 1.0) else s
-        n = self.risk.design.n_rows + 1
+        n = self.risk.design.n_scores + 1
         self.state: _State = start.memory or _State(
             start.w, np.zeros(n), np.zeros(n), Pairs(settings.memory, n), SlopePlanes(settings.planes), start.w
         )
@@ -167,7 +167,7 @@ class _Run:
         """Move to the minimum along the quasi-Newton direction; False if J does not fall."""
         state, risk, before = self.state, self.risk, self.upper
         u, along = state.pairs.direction(gamma, g)
-        line = _core.line(risk.kernel, self.scores, along[:-1], risk.targets, risk.weight, risk.scale)
+        line = risk.line(self.scores, along[:-1])
         p, q = self.lam * float(state.omega @ along), self.lam * float(u @ along)
         t = _core.minimize_on_line([line], p, q, 1.0, risk.n_threads)[0]
         here = state.omega, state.f

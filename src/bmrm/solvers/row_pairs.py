@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from bmrm import _core
@@ -24,12 +26,20 @@ class Pairs:
 
     def __init__(self, most: int, size: int) -> None:
         self.most = most
-        self._u = np.empty((2 * most, size))  # those of s, then those of y
+        self._u = np.empty((2 * most, size))  # s and y of each pair next to each other: those in use come first
         self._images = np.empty((2 * most, size))
         self._sy = np.zeros((most, most))  # <s_i, y_j>
         self._yy = np.zeros((most, most))
         self._order: list[int] = []  # places, the oldest first
         self._proposed: tuple[Array, Array, Array, Array] | None = None
+
+    def __deepcopy__(self, known: dict[int, Any]) -> Pairs:
+        """Return a copy; memory that is not in use yet is not touched."""
+        other, used = Pairs(self.most, self._u.shape[1]), 2 * len(self._order)
+        other._u[:used], other._images[:used] = self._u[:used], self._images[:used]
+        other._sy[:], other._yy[:], other._order = self._sy, self._yy, self._order.copy()
+        other._proposed = self._proposed  # never changed in place
+        return other
 
     def clear(self) -> bool:
         """Forget all pairs; say whether there were any."""
@@ -49,9 +59,9 @@ class Pairs:
         places, k = self._order, len(self._order)
         if not k:
             return -gamma, -g
-        images = self._used(self._images)
+        images = self._images[: 2 * k]
         products = images @ gamma
-        sq, yq = products[:k], products[k:]
+        sq, yq = products[::2], products[1::2]
         alpha, beta = np.zeros(k), np.zeros(k)
         for i in reversed(places):
             alpha[i] = sq[i] / self._sy[i, i]
@@ -63,13 +73,8 @@ class Pairs:
         for i in places:
             beta[i] = alpha[i] - yq[i] / self._sy[i, i]
             yq = yq + beta[i] * self._sy[i, :k]
-        weights = np.concatenate([-beta, scale * alpha])
-        return weights @ self._used(self._u) - scale * gamma, weights @ images - scale * g
-
-    def _used(self, rows: Array) -> Array:
-        """Return the rows in use, those of s first."""
-        k = len(self._order)
-        return rows if k == self.most else np.concatenate([rows[:k], rows[self.most : self.most + k]])
+        weights = np.column_stack([-beta, scale * alpha]).ravel()
+        return weights @ self._u[: 2 * k] - scale * gamma, weights @ images - scale * g
 
     def _keep(self, s: Array, s_image: Array, y: Array, y_image: Array) -> None:
         """Keep a pair in the place of the oldest, if its curvature is safely positive."""
@@ -78,12 +83,13 @@ class Pairs:
             return
         place = len(self._order) if len(self._order) < self.most else self._order.pop(0)
         self._order.append(place)
-        most, k = self.most, len(self._order)
-        self._u[place], self._u[most + place] = s, y
-        self._images[place], self._images[most + place] = s_image, y_image
-        self._sy[:k, place] = self._images[:k] @ y
-        self._sy[place, :k] = self._images[most : most + k] @ s
-        self._yy[:k, place] = self._yy[place, :k] = self._images[most : most + k] @ y
+        used = 2 * len(self._order)
+        self._u[2 * place], self._u[2 * place + 1] = s, y
+        self._images[2 * place], self._images[2 * place + 1] = s_image, y_image
+        k, products = used // 2, self._images[:used] @ y
+        self._sy[:k, place] = products[::2]
+        self._sy[place, :k] = self._images[1:used:2] @ s
+        self._yy[:k, place] = self._yy[place, :k] = products[1::2]
 
 
 class SlopePlanes:
@@ -100,6 +106,12 @@ class SlopePlanes:
         self._planes: list[tuple[Array, Array, float]] = []
         self._gram: Array = np.zeros((0, 0))
         self._alpha: Array = np.zeros(0)
+
+    def __deepcopy__(self, known: dict[int, Any]) -> SlopePlanes:
+        """Return a copy that shares the planes: they are never changed."""
+        other = SlopePlanes(self.most)
+        other._planes, other._gram, other._alpha = self._planes.copy(), self._gram, self._alpha
+        return other
 
     def add(self, slopes: Array, image: Array, offset: float) -> None:
         """Keep a plane, in the place of the one that counts least where there are too many."""

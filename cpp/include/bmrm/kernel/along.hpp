@@ -89,6 +89,7 @@ class LineTerm {
   // Unsettled rows that may become settled.
   virtual std::size_t kinks() const = 0;
   virtual Kink first_kink(double lower, double upper) const = 0;  // of the first of them
+  virtual bool costly_and_smooth() const { return false; }        // no kinks, and every trial is dear
 };
 
 template <class L>

@@ -23,12 +23,13 @@ class LineSearch {
 
   LineMinimum minimize(double guess) {
     if (!bracket(guess)) return {lower_.t, lower_.slope, trials_, upper_.slope >= 0.0};
-    const double scale = scale_;
+    const bool rough = std::all_of(terms_.begin(), terms_.end(), [](auto* term) { return term->costly_and_smooth(); });
+    const double enough = (rough ? kRoughly : kAccuracy) * scale_;
     while (trials_ < kMostTrials) {
       if (unsettled() == 0) return at_settled_root();
-      if (kinks() == 0 && falls_to_the_end()) break;
-      if (-lower_.slope <= kAccuracy * scale) return {lower_.t, lower_.slope, trials_, true};
-      if (upper_.t - lower_.t <= 4e-16 * upper_.t || upper_.slope <= kAccuracy * scale) break;
+      if (!rough && kinks() == 0 && falls_to_the_end()) break;
+      if (-lower_.slope <= enough) return {lower_.t, lower_.slope, trials_, true};
+      if (upper_.t - lower_.t <= 4e-16 * upper_.t || upper_.slope <= enough) break;
       const double t = next_trial();
       if (!(t > lower_.t && t < upper_.t)) break;
       record(total(t));
@@ -43,7 +44,7 @@ class LineSearch {
     double t = 0.0, slope = 0.0, curvature = 0.0;
   };
   static constexpr int kMostTrials = 200;
-  static constexpr double kAccuracy = 1e-9;
+  static constexpr double kAccuracy = 1e-9, kRoughly = 1e-5;  // of the slope, relative to that at 0
   static constexpr std::size_t kFewKinks = 4;
 
   End total(double t) {

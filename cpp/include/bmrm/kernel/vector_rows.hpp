@@ -99,6 +99,7 @@ class VectorLine final : public LineTerm {
   }
 
   std::size_t kinks() const override { return Family::kPieces ? unsettled() : 0; }
+  bool costly_and_smooth() const override { return !Family::kPieces; }
 
   // By halving, to the last digit, as for scalar losses.
   Kink first_kink(double lower, double upper) const override {
