@@ -29,9 +29,8 @@ void start(const AnyScalarLoss& loss, In<double> v, In<double> y, double q, Out<
   require_size(s.size(), v.size(), "s");
   require_size(b.size(), v.size(), "b");
   nb::gil_scoped_release unlocked;
-  std::visit(
-      [&](const auto& one) { dual_start(one, view(v), view(y), q, DualPoint{{}, view(s), view(b)}, n_threads); },
-      loss);
+  std::visit([&](const auto& one) { dual_start(one, view(v), view(y), q, DualPoint{{}, view(s), view(b)}, n_threads); },
+             loss);
 }
 
 std::tuple<double, double, double, std::size_t, std::size_t, std::size_t, std::size_t> epoch(
@@ -91,8 +90,8 @@ void bind_dual(nb::module_& m) {
   m.def("dual_start", &start, "loss"_a, "v"_a, "y"_a, "q"_a, "s"_a, "b"_a, "n_threads"_a,
         "s[i] and b[i] of the plane that touches l at the proximal point of v[i].");
   m.def("dual_epoch", &epoch, "X"_a, "loss"_a, "y"_a, "weight"_a.none(), "scale"_a, "offset"_a.none(), "q"_a,
-        "inverse"_a.none(), "lam"_a, "intercept"_a, "w"_a, "s"_a, "b"_a, "active"_a, "key"_a, "reach"_a,
-        "pace"_a, "scratch"_a, "n_threads"_a,
+        "inverse"_a.none(), "lam"_a, "intercept"_a, "w"_a, "s"_a, "b"_a, "active"_a, "key"_a, "reach"_a, "pace"_a,
+        "scratch"_a, "n_threads"_a,
         "One visit to each active row in random order; changes w, s, b, pace and the order of active.\n\n"
         "Returns the estimated gap, the largest change of a score by its own row, the length of the way of w, the\n"
         "numbers of changed rows, of rows still active (they come first), of entries visited, and of merges of two\n"

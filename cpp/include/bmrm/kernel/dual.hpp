@@ -170,8 +170,8 @@ class DualCoordinates {
 
   // Adds the changes of w by both blocks, and chooses sigma. With u_k, sigma times the change by block k, the blocks'
   // models of the dual value are right, or too low, where sigma >= |u_1 + u_2|^2 / (|u_1|^2 + |u_2|^2): then it rises.
-  // Half way between that and 1 is faster, and rises too as long as there is slack in the steps themselves. After a fall
-  // sigma never again gets below a larger `least`; 2 is always enough.
+  // Half way between that and 1 is faster, and rises too as long as there is slack in the steps themselves. After a
+  // fall sigma never again gets below a larger `least`; 2 is always enough.
   void merge(std::array<Block, 2>& blocks, const DualBlocks& by) {
     double *first = blocks[0].w, *second = blocks[1].w, *w = point_.w.data();
     double own = 0.0, both = 0.0, along = 0.0;
@@ -272,8 +272,7 @@ void dual_steps(const View& X, const Rows& rows, std::span<const double> inverse
 inline std::size_t spans_of_rows(std::size_t n_rows) { return std::max<std::size_t>(1, n_rows / kRowsPerTask); }
 template <class Body>
 void each_span_of_rows(std::size_t n_rows, std::size_t n_tasks, int n_threads, const Body& body) {
-  parallel_for(n_tasks, n_threads,
-               [&](std::size_t k) { body(n_rows * k / n_tasks, n_rows * (k + 1) / n_tasks, k); });
+  parallel_for(n_tasks, n_threads, [&](std::size_t k) { body(n_rows * k / n_tasks, n_rows * (k + 1) / n_tasks, k); });
 }
 
 // The slopes and offsets of the proximal points of v. Where many rows have the same v and y, as at the start, Newton's
