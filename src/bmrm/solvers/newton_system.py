@@ -21,6 +21,8 @@ _MANY_ROWS = 4.0  # for each column, in the sample: then its matrix is near the 
 _LONG = 50.0  # products that take as long as forming the matrix
 _SAMPLED_ACCURACY = 1e-2
 _SAMPLED_STEPS = 20  # beyond, forming the matrix would have cost less
+# Of the diagonal, the rest is r (LIBLINEAR's shares). Reuters, squared_hinge, 1e-6, to 1e-6: 122 ms, with a tenth 224.
+_SHARE = 0.01
 _ROUGH = 1e-7  # accuracies below are reached by refinement
 _REFINEMENTS = 8
 _SINGULAR = 1e-12  # least pivot, where the diagonal is 1
@@ -130,16 +132,18 @@ class NewtonSystem:
         return d
 
     def _by_products(self, c: Array) -> Callable[[Array, float], Array]:
+        """Conjugate gradients, preconditioned by little of the diagonal: that of text says little of its matrix."""
         rows = np.flatnonzero(c)
         self.diagonal = self.curvature.diagonal(c) + self.r
-        scaling = self._scaling()
+        near = np.where(self.r > 0.0, _SHARE * self.diagonal + (1.0 - _SHARE) * self.r, self.diagonal)
+        near[near <= 0.0] = 1.0
+        ridge = self.ridge * self.diagonal
 
         def times(v: Array) -> Array:
-            u = scaling * v
-            return scaling * (self.curvature.times(rows, c, u) + self.r * u) + self.ridge * v
+            return self.curvature.times(rows, c, v) + (self.r + ridge) * v
 
         def solve(g: Array, accuracy: float) -> Array:
-            return scaling * conjugate_gradients(times, scaling * g, accuracy, _CG_STEPS)[0]
+            return conjugate_gradients(times, g, accuracy, _CG_STEPS, lambda v: v / near)[0]
 
         return solve
 
