@@ -124,20 +124,15 @@ struct Logistic {
     return e / ((1.0 + e) * (1.0 + e));
   }
   // For z >= 0: the z with z - v = q / (1 + exp(z)). z - v - q / (1 + exp(z)) is concave, so that Newton's steps from
-  // below never overshoot, and from above only the first does. 1 / (1 + exp(z)) >= exp(-z) / 2 gives a start. From a
-  // guess, what it leaves of the equation is brought down to a hundredth: whoever has one comes back to the row, and any
-  // z with its slope is a point of the loss.
+  // below never overshoot, and from above only the first does. 1 / (1 + exp(z)) >= exp(-z) / 2 gives a start.
   static ProxPoint prox_right_of_0(double v, double q, double guess) {
-    const bool rough = !std::isnan(guess);
     double start = std::max(0.0, v);
-    if (!rough && q > 8.0) start = std::max(start, prox_of_exp(v, 0.5 * q));
-    double z = guess > start ? guess : start, enough = 0.0;
+    if (std::isnan(guess) && q > 8.0) start = std::max(start, prox_of_exp(v, 0.5 * q));
+    double z = guess > start ? guess : start;
     for (int step = 0;; ++step) {
-      const double e = std::exp(-z), inverse = 1.0 / (1.0 + e), slope = e * inverse, h = slope * inverse;
-      const double rest = z - v - q * slope, next = std::max(start, z - rest / (1.0 + q * h));
-      if (step == 0 && rough) enough = 0.01 * std::abs(rest);
-      if ((step > 0 && std::abs(rest) <= enough) || std::abs(next - z) <= 1e-15 * z || (step > 0 && next <= z) ||
-          step == 100)
+      const double e = std::exp(-z), slope = e / (1.0 + e), h = slope / (1.0 + e);
+      const double next = std::max(start, z - (z - v - q * slope) / (1.0 + q * h));
+      if (std::abs(next - z) <= 1e-15 * z || (step > 0 && next <= z) || step == 100)
         return {z, slope, h / (1.0 + q * h)};
       z = next;
     }
