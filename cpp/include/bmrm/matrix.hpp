@@ -48,6 +48,7 @@ class Matrix {
   virtual void gram(std::span<const std::int64_t> rows, const double* c, double* H, int n_threads) = 0;
   virtual void squares(const double* c, double* g, int n_threads) = 0;
   virtual void row_norms(double* squared, int n_threads) const = 0;
+  virtual double square_sum(int n_threads) const = 0;  // of all entries
   virtual LossSum evaluate(const AnyScalarLoss& loss, const double* w, const Shift& shift, const Rows& rows, double* f,
                            double* l, double* g, int n_threads) = 0;
   virtual std::optional<Position> first_nonfinite(int n_threads) const = 0;
@@ -102,6 +103,10 @@ class MatrixOf : public Matrix {
   void gram(std::span<const std::int64_t> rows, const double* c, double* H, int n_threads) override {
     std::lock_guard lock(mutex_);
     weighted_gram(X_, rows, c, scratch_, H, n_threads);
+  }
+
+  double square_sum(int n_threads) const override {
+    return bmrm::square_sum(X_.values, X_.n_entries(), threads_for(X_.n_entries(), n_threads));
   }
 
   void squares(const double* c, double* g, int n_threads) override {

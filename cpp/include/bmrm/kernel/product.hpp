@@ -79,6 +79,26 @@ void each_row_task(const Matrix& X, int n_threads, const Body& body) {
                [&](std::size_t k) { body(X.n_rows * k / n_tasks, X.n_rows * (k + 1) / n_tasks); });
 }
 
+// The sum of the squares of n numbers, by tasks of fixed size that are added in order.
+template <class Value>
+double square_sum(const Value* x, std::size_t n, int n_threads) {
+  const std::size_t n_tasks = (n + kEntriesPerTask - 1) / kEntriesPerTask;
+  std::vector<double> parts(n_tasks);
+  parallel_for(n_tasks, n_threads, [&](std::size_t k) {
+    constexpr std::size_t kSums = 8;
+    const std::size_t end = std::min(n, (k + 1) * kEntriesPerTask);
+    double s[kSums] = {};
+    std::size_t p = k * kEntriesPerTask;
+    for (; p + kSums <= end; p += kSums)
+      for (std::size_t i = 0; i < kSums; ++i) s[i] += static_cast<double>(x[p + i]) * static_cast<double>(x[p + i]);
+    for (; p < end; ++p) s[0] += static_cast<double>(x[p]) * static_cast<double>(x[p]);
+    for (const double one : s) parts[k] += one;
+  });
+  double sum = 0.0;
+  for (const double part : parts) sum += part;
+  return sum;
+}
+
 // f = X w
 template <class Matrix>
 void dot(const Matrix& X, const double* w, double* f, int n_threads) {
