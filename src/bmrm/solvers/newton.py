@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from bmrm import _core, linesearch
 from bmrm._traits import Trait
-from bmrm.bundle.master import Master, master_for
+from bmrm.bundle.master import Master, lower_bound, master_for
 from bmrm.bundle.planes import Bundle
 from bmrm.problem import Problem
 from bmrm.regularizers.base import Separable
@@ -27,6 +27,12 @@ from bmrm.solvers.newton_wide import WideRun
 _REFRESH = 20
 _FLAT = 0.1  # of the slope before a step: where no more is left of it, its length is right
 _CLEARLY = 1e-6  # of J: rounding is far less
+# The gap over the one asked for. A step with the last matrix leaves a 25th to a 150th of the gap, one with that of a
+# part of the rows a 100th or less near the minimum, and what any step leaves far from it.
+_LAST_STEP, _FEW_STEPS = 20.0, 100.0
+_FAR = 0.05  # gap over J
+_SHORT = 0.5  # step: the matrix was not near the right one
+_MASTER_HELPS = 3.0  # by so much, at most, a mixture of planes is better than the last one
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,9 @@ class Newton(Solver, name="newton"):
                                                                 rows are many and long, then with a sample of H
             w = w + d if J is flat there, else argmin of J along w + t d          exact, from cached scores
             lower = the best bound from the last planes
+
+    H need not be exact: far from the minimum, and where few steps are left to the gap asked for, that of a quarter of
+    the rows takes its place if they are many; and the step that is to close the gap has the H of the step before.
 
     A step of length 1 is not taken for granted: where the loss overflows or its curvature vanishes the exact
     search finds the right length. The bound of the newest plane is J(w) - |gradient|^2 / (2 lam), so it closes as
@@ -84,6 +93,16 @@ class Newton(Solver, name="newton"):
         yield run.last_step()
 
 
+@dataclass
+class _Matrix:
+    """Which matrix the last one was: where it was formed, and how well it did."""
+
+    scores: Array | None = None
+    rough: bool = False
+    used: int = 0
+    poor: bool = False  # a rough one led to a short step
+
+
 class _Run:
     """The point, its gradient and the planes of one run."""
 
@@ -100,9 +119,8 @@ class _Run:
         self.system = NewtonSystem(
             self.curvature, self.r, settings.most_columns, RIDGE if self.flat is None else FINE_RIDGE
         )
-        self.factored, self.lower = False, risk.floor
-        self.iteration: int
-        best, self.iteration, scores = start.memory or (None, 0, None)
+        self.tol, self.solve = start.tol, cast(Callable[[Array, float], Array] | None, None)
+        best, self.iteration, scores, self.lower, self.matrix = start.memory or (None, 0, None, risk.floor, _Matrix())
         self._move_to(risk.at(start.w if best is None else best, scores))
         self.best, self.best_upper = self.point.w, self.upper
         if best is not None:
@@ -119,21 +137,34 @@ class _Run:
     def _gradient(self, point: LinearPoint) -> Array:
         return self.r * point.w + point.subgradient
 
-    def step(self) -> Step:
-        """Add the plane at the point and return what is known."""
+    def step(self, hopeless: bool = True) -> Step:
+        """Add the plane at the point and return what is known; the master may be left out where it is hopeless."""
         point, bundle = self.point, self.bundle
-        memory = (point.w, self.iteration, point.remembered)
         bundle.add_point(point)
-        if self.free.size > FEW_FREE:
-            return Step(self.best, self.best_upper, self.lower, bundle, memory)
-        if self.free.size and self.factored:
-            self._add_plane_beyond()
-        lower = solve_master(self.problem, self.master, bundle, self.best_upper, point.w).lower
-        return Step(self.best, self.best_upper, max(lower, self.lower), bundle, memory)
+        if self.free.size <= FEW_FREE and not self._is_proved_by_one(hopeless):
+            if self.free.size and self.matrix.scores is not None:
+                self._add_plane_beyond()
+            lower = solve_master(self.problem, self.master, bundle, self.best_upper, point.w).lower
+            self.lower = max(self.lower, lower)
+        memory = (point.w, self.iteration, point.remembered, self.lower, self.matrix)
+        return Step(self.best, self.best_upper, self.lower, bundle, memory)
+
+    def _is_proved_by_one(self, hopeless: bool) -> bool:
+        """Whether the newest plane closes the gap asked for, or no mixture of planes could; its bound is kept."""
+        bundle, regularizer = self.bundle, self.problem.regularizer
+        if self.free.size or bundle.space is not None or len(bundle) >= bundle.max_cuts:
+            return False
+        newest = lower_bound(regularizer, self.problem.lam, bundle, self.point.subgradient, bundle.offsets[-1], np.inf)
+        self.lower = max(self.lower, newest)
+        return self._distance() <= 1.0 or (hopeless and self._distance() > _MASTER_HELPS)
+
+    def _distance(self) -> float:
+        """Return the gap over the one asked for."""
+        return (self.best_upper - self.lower) / max(self.tol * abs(self.best_upper), float(np.finfo(np.float64).tiny))
 
     def last_step(self) -> Step:
         """Return what is known with planes close to the point on both sides of each free coordinate."""
-        step = self.step()
+        step = self.step(hopeless=False)
         if not 0 < self.free.size <= FEW_FREE:
             return step
         lower = tightened(self.problem, self.master, self.bundle, self.best_upper, self.point)
@@ -152,30 +183,62 @@ class _Run:
         self.iteration += 1
         if self.iteration % _REFRESH == 0:  # scores combined many times have lost some digits
             self._move_to(self.risk.at(self.point.w))
-        accuracy = 1e-2 if self.iteration < 4 else 1e-4 if self.flat is None else 1e-8
-        c = self.curvature.at(self.point.scores)
-        solve = self.system.at(c)
-        self.factored = True
-        line = self.point.toward(self.point.w - solve(self.gradient, accuracy))
-        if self.flat is not None:
-            self.lower = max(self.lower, self._predicted_bound(self.flat, c, line))
-        moved = line.at(1.0 if self._is_long_enough(line) else linesearch.minimize(self.problem, line))
-        if self._is_lower(moved):
-            self._move_to(moved)
-        elif not self._polished(line.at(1.0)):
-            return False
+        exact = self._choose_matrix()
+        if not self._moved():
+            if exact:
+                return False
+            self.matrix, self.solve = replace(self.matrix, scores=self.point.scores, rough=False, used=0), None
+            if not self._moved():
+                return False
         if self.upper < self.best_upper:
             self.best, self.best_upper = self.point.w, self.upper
         return True
 
-    def _is_long_enough(self, line: LinearLine) -> bool:
-        """Whether J has fallen and is nearly flat at the end of the step: what is computed there is needed anyway."""
-        end = line.at(1.0)
-        if not self._objective(end) < self.upper:
+    def _choose_matrix(self) -> bool:
+        """Keep the last matrix, or say which one is to be formed; return whether it is the exact one."""
+        last, distance = self.matrix, self._distance()
+        if self.flat is None and last.scores is not None and last.used == 1 and distance <= _LAST_STEP:
             return False
-        before = _core.inner(self.gradient, line.direction)
-        after = _core.inner(self.r * end.w, line.direction) + line.slope_at(1.0)
-        return abs(after) <= _FLAT * abs(before)
+        far = self.best_upper - self.lower > _FAR * abs(self.best_upper)
+        rough = self.flat is None and not last.poor and (far or distance <= _FEW_STEPS)
+        self.matrix, self.solve = _Matrix(self.point.scores, rough, poor=last.poor), None
+        return not rough
+
+    def _moved(self) -> bool:
+        """Take a step with the matrix chosen; False if it makes nothing better."""
+        matrix, accuracy = self.matrix, 1e-2 if self.iteration < 4 else 1e-4 if self.flat is None else 1e-8
+        assert matrix.scores is not None
+        c = self.curvature.at(matrix.scores) if self.solve is None or self.flat is not None else None
+        if self.solve is None:
+            self.solve = self.system.at(c, matrix.rough)
+        line = self.point.toward(self.point.w - self.solve(self.gradient, accuracy))
+        if self.flat is not None:
+            self.lower = max(self.lower, self._predicted_bound(self.flat, c, line))
+        t = self._length(line)
+        self.matrix = replace(matrix, used=matrix.used + 1, poor=matrix.poor or (matrix.rough and t < _SHORT))
+        moved = line.at(t)
+        if self._is_lower(moved):
+            self._move_to(moved)
+            return True
+        return self._polished(line.at(1.0))
+
+    def _length(self, line: LinearLine) -> float:
+        """Return 1, or where the slopes at 0 and 1 let expect it, if J has fallen there and is nearly flat; else search.
+
+        What is computed there is needed anyway.
+        """
+        before, t, guess = _core.inner(self.gradient, line.direction), 1.0, 1.0
+        for _ in range(2):
+            end = line.at(t)
+            if not self._objective(end) < self.upper:
+                break
+            after = _core.inner(self.r * end.w, line.direction) + line.slope_at(t)
+            if abs(after) <= _FLAT * abs(before):
+                return t
+            guess, t = t, t * before / (before - after)
+            if not 0.1 <= t <= 4.0:
+                break
+        return linesearch.minimize(self.problem, line, guess)
 
     def _is_lower(self, moved: LinearPoint) -> bool:
         """Whether J is lower there, by more than rounding where that may matter: it costs as much as the loss twice."""
