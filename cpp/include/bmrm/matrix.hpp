@@ -56,7 +56,7 @@ class Matrix {
   virtual void selected_gram(std::span<const std::int64_t> columns, const double* D, double* H,
                              int n_threads) const = 0;
   virtual SelectedSize selected_size(std::span<const std::int64_t> columns) const = 0;
-  virtual void column_sizes(const double* weight, double* squares, std::int64_t* counts) const = 0;
+  virtual void column_sizes(const double* weight, double* squares, std::int64_t* counts, int n_threads) const = 0;
   virtual std::unique_ptr<Columns> columns() const = 0;
 };
 
@@ -136,8 +136,8 @@ class MatrixOf : public Matrix {
   SelectedSize selected_size(std::span<const std::int64_t> columns) const override {
     return bmrm::selected_size(X_, columns);
   }
-  void column_sizes(const double* weight, double* squares, std::int64_t* counts) const override {
-    bmrm::column_sizes(X_, weight, squares, counts);
+  void column_sizes(const double* weight, double* squares, std::int64_t* counts, int n_threads) const override {
+    bmrm::column_sizes(X_, weight, squares, counts, n_threads);
   }
   std::unique_ptr<Columns> columns() const override {
     return std::make_unique<ColumnsOf<decltype(by_columns(X_))>>(by_columns(X_));

@@ -109,6 +109,7 @@ class LinearRisk(Risk):
             self.traits |= {Trait.CACHED_LINE}
         self.n_threads = self.design.n_threads
         self.products = 0
+        self._last: tuple[Array, Array] | None = None  # w and its scores
 
     @property
     def n_outputs(self) -> int:
@@ -120,12 +121,14 @@ class LinearRisk(Risk):
         return scores.reshape(-1, self.n_outputs) if isinstance(self.loss, VectorLoss) else scores
 
     def scores(self, w: Array) -> Array:
-        """Return X w + offset: one product with the data, none for w = 0."""
+        """Return X w + offset, not to be changed: one product with the data, none for w = 0 or for the last w again."""
         if not w.any():
             return np.zeros(self.design.n_scores) if self.offset is None else self.offset.copy()
-        self.products += 1
-        scores = self.design.dot(w)
-        return scores if self.offset is None else scores + self.offset
+        if self._last is None or not np.array_equal(self._last[0], w):
+            self.products += 1
+            scores = self.design.dot(w)
+            self._last = w.copy(), scores if self.offset is None else scores + self.offset
+        return self._last[1]
 
     def evaluate(self, w: Array) -> tuple[float, Array]:
         """Return the value and one subgradient: two products, fused into one reading where that is faster."""
@@ -215,7 +218,7 @@ class LinearRisk(Risk):
         """
         design = self.design
         squares, counts = np.zeros(design.n_cols), np.zeros(design.n_cols, np.int64)
-        _core.column_sizes(design.matrix, np.ones(design.n_rows), squares, counts)
+        _core.column_sizes(design.matrix, None, squares, counts, design.n_threads)
         return squares, counts
 
     def bracket(self) -> list[Array]:

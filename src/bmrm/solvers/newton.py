@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from bmrm import _core, linesearch
 from bmrm._traits import Trait
-from bmrm.bundle.master import Master, lower_bound, master_for
+from bmrm.bundle.master import Master, master_for
 from bmrm.bundle.planes import Bundle
 from bmrm.problem import Problem
 from bmrm.regularizers.base import Separable
@@ -18,20 +18,16 @@ from bmrm.risks.base import Array
 from bmrm.risks.columns import ColumnModel
 from bmrm.risks.curvature import RowCurvature
 from bmrm.risks.linear import LinearLine, LinearPoint, LinearRisk
-from bmrm.solvers.base import Solver, Start, Step, solve_master
-from bmrm.solvers.bounds import FEW_FREE, FlatBound
+from bmrm.solvers.base import Solver, Start, Step
+from bmrm.solvers.bounds import FEW_FREE, FlatBound, bound_with
 from bmrm.solvers.lbfgs import tightened
+from bmrm.solvers.newton_matrix import Formed, StepMatrix
 from bmrm.solvers.newton_system import FINE_RIDGE, MOST_COLUMNS, RIDGE, NewtonSystem
 from bmrm.solvers.newton_wide import WideRun
 
 _REFRESH = 20
 _FLAT = 0.1  # of the slope before a step: where no more is left of it, its length is right
 _CLEARLY = 1e-6  # of J: rounding is far less
-# The gap over the one asked for. A step with the last matrix leaves a 25th to a 150th of the gap, one with that of a
-# part of the rows a 100th or less near the minimum, and what any step leaves far from it.
-_LAST_STEP, _FEW_STEPS = 20.0, 100.0
-_FAR = 0.05  # gap over J
-_SHORT = 0.5  # step: the matrix was not near the right one
 _MASTER_HELPS = 3.0  # by so much, at most, a mixture of planes is better than the last one
 
 
@@ -93,16 +89,6 @@ class Newton(Solver, name="newton"):
         yield run.last_step()
 
 
-@dataclass
-class _Matrix:
-    """Which matrix the last one was: where it was formed, and how well it did."""
-
-    scores: Array | None = None
-    rough: bool = False
-    used: int = 0
-    poor: bool = False  # a rough one led to a short step
-
-
 class _Run:
     """The point, its gradient and the planes of one run."""
 
@@ -119,8 +105,8 @@ class _Run:
         self.system = NewtonSystem(
             self.curvature, self.r, settings.most_columns, RIDGE if self.flat is None else FINE_RIDGE
         )
-        self.tol, self.solve = start.tol, cast(Callable[[Array, float], Array] | None, None)
-        best, self.iteration, scores, self.lower, self.matrix = start.memory or (None, 0, None, risk.floor, _Matrix())
+        best, self.iteration, scores, self.lower, formed = start.memory or (None, 0, None, risk.floor, Formed())
+        self.tol, self.matrix = start.tol, StepMatrix(self.system, self.curvature, formed, self.flat is not None)
         self._move_to(risk.at(start.w if best is None else best, scores))
         self.best, self.best_upper = self.point.w, self.upper
         if best is not None:
@@ -137,34 +123,22 @@ class _Run:
     def _gradient(self, point: LinearPoint) -> Array:
         return self.r * point.w + point.subgradient
 
-    def step(self, hopeless: bool = True) -> Step:
-        """Add the plane at the point and return what is known; the master may be left out where it is hopeless."""
-        point, bundle = self.point, self.bundle
-        bundle.add_point(point)
-        if self.free.size <= FEW_FREE and not self._is_proved_by_one(hopeless):
-            if self.free.size and self.matrix.scores is not None:
+    def step(self, helps: float = _MASTER_HELPS) -> Step:
+        """Add the plane at the point and return what is known."""
+        problem, point, bundle = self.problem, self.point, self.bundle
+        if self.free.size > FEW_FREE:
+            bundle.add_point(point)
+        else:
+            if self.free.size and self.matrix.formed.used:
                 self._add_plane_beyond()
-            lower = solve_master(self.problem, self.master, bundle, self.best_upper, point.w).lower
+            lower = bound_with(problem, self.master, bundle, self.best_upper, point, self.tol, helps)
             self.lower = max(self.lower, lower)
-        memory = (point.w, self.iteration, point.remembered, self.lower, self.matrix)
+        memory = (point.w, self.iteration, point.remembered, self.lower, self.matrix.formed)
         return Step(self.best, self.best_upper, self.lower, bundle, memory)
-
-    def _is_proved_by_one(self, hopeless: bool) -> bool:
-        """Whether the newest plane closes the gap asked for, or no mixture of planes could; its bound is kept."""
-        bundle, regularizer = self.bundle, self.problem.regularizer
-        if self.free.size or bundle.space is not None or len(bundle) >= bundle.max_cuts:
-            return False
-        newest = lower_bound(regularizer, self.problem.lam, bundle, self.point.subgradient, bundle.offsets[-1], np.inf)
-        self.lower = max(self.lower, newest)
-        return self._distance() <= 1.0 or (hopeless and self._distance() > _MASTER_HELPS)
-
-    def _distance(self) -> float:
-        """Return the gap over the one asked for."""
-        return (self.best_upper - self.lower) / max(self.tol * abs(self.best_upper), float(np.finfo(np.float64).tiny))
 
     def last_step(self) -> Step:
         """Return what is known with planes close to the point on both sides of each free coordinate."""
-        step = self.step(hopeless=False)
+        step = self.step(np.inf)
         if not 0 < self.free.size <= FEW_FREE:
             return step
         lower = tightened(self.problem, self.master, self.bundle, self.best_upper, self.point)
@@ -183,39 +157,23 @@ class _Run:
         self.iteration += 1
         if self.iteration % _REFRESH == 0:  # scores combined many times have lost some digits
             self._move_to(self.risk.at(self.point.w))
-        exact = self._choose_matrix()
+        exact = self.matrix.choose(self.point.scores, self.best_upper, self.lower, self.tol)
         if not self._moved():
-            if exact:
-                return False
-            self.matrix, self.solve = replace(self.matrix, scores=self.point.scores, rough=False, used=0), None
-            if not self._moved():
+            self.matrix.choose_exact(self.point.scores)
+            if exact or not self._moved():
                 return False
         if self.upper < self.best_upper:
             self.best, self.best_upper = self.point.w, self.upper
         return True
 
-    def _choose_matrix(self) -> bool:
-        """Keep the last matrix, or say which one is to be formed; return whether it is the exact one."""
-        last, distance = self.matrix, self._distance()
-        if self.flat is None and last.scores is not None and last.used == 1 and distance <= _LAST_STEP:
-            return False
-        far = self.best_upper - self.lower > _FAR * abs(self.best_upper)
-        rough = self.flat is None and not last.poor and (far or distance <= _FEW_STEPS)
-        self.matrix, self.solve = _Matrix(self.point.scores, rough, poor=last.poor), None
-        return not rough
-
     def _moved(self) -> bool:
         """Take a step with the matrix chosen; False if it makes nothing better."""
-        matrix, accuracy = self.matrix, 1e-2 if self.iteration < 4 else 1e-4 if self.flat is None else 1e-8
-        assert matrix.scores is not None
-        c = self.curvature.at(matrix.scores) if self.solve is None or self.flat is not None else None
-        if self.solve is None:
-            self.solve = self.system.at(c, matrix.rough)
-        line = self.point.toward(self.point.w - self.solve(self.gradient, accuracy))
+        accuracy = 1e-2 if self.iteration < 4 else 1e-4 if self.flat is None else 1e-8
+        line = self.point.toward(self.point.w - self.matrix.solve(self.gradient, accuracy))
         if self.flat is not None:
-            self.lower = max(self.lower, self._predicted_bound(self.flat, c, line))
+            self.lower = max(self.lower, self._predicted_bound(self.flat, line))
         t = self._length(line)
-        self.matrix = replace(matrix, used=matrix.used + 1, poor=matrix.poor or (matrix.rough and t < _SHORT))
+        self.matrix.note(t)
         moved = line.at(t)
         if self._is_lower(moved):
             self._move_to(moved)
@@ -247,8 +205,9 @@ class _Run:
             return True
         return objective + moved.rounding < self.upper + self.point.rounding
 
-    def _predicted_bound(self, flat: FlatBound, c: Array, line: LinearLine) -> float:
+    def _predicted_bound(self, flat: FlatBound, line: LinearLine) -> float:
         """Return the bound of the slopes that the step leads to by the quadratic model: flat in all free directions."""
+        c = self.curvature.at(self.point.scores)
         plane = ColumnModel(self.risk).plane(self.point, c, line.score_direction, False)
         slopes = self.risk.full_weight * plane.slopes
         return flat.of(self.bundle, plane.a, plane.offset(1.0), slopes, self.point.w + line.direction)

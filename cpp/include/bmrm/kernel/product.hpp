@@ -23,6 +23,8 @@ namespace bmrm {
 inline constexpr std::size_t kEntriesPerTask = std::size_t{1} << 16;
 inline constexpr std::size_t kMostBlocks = 256;
 inline constexpr std::size_t kFewestBlocks = 4;  // below, row blocks could not feed many threads
+// Passes so short that two threads are all that pays; column ranges would cost some of them to prepare.
+inline constexpr std::size_t kShortPass = std::size_t{1} << 21;
 
 enum class Transpose { kRowBlocks, kColumnRanges };
 
@@ -37,7 +39,7 @@ struct Cut {
   Cut(std::size_t rows, std::size_t cols, std::size_t entries, std::size_t per_column) : n_rows(rows) {
     if (entries < 2 * kEntriesPerTask) return;
     const std::size_t most = std::min(kMostBlocks, entries / (per_column * cols));
-    if (most >= kFewestBlocks) {
+    if (most >= (entries < kShortPass ? 2 : kFewestBlocks)) {
       n_blocks = std::min(most, entries / kEntriesPerTask);
     } else {
       transpose = Transpose::kColumnRanges;
