@@ -283,7 +283,7 @@ class _Run:
             seconds=self._seconds(),
             history=tuple(self.history),
             solver=self.solver.name,
-            state=State(self.problem, self.solver, bundle, copy.deepcopy(memory)),
+            state=State(self.problem, self.solver, bundle, memory),
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 
 import numpy as np
@@ -103,16 +104,15 @@ class Auto(Solver, name="auto"):
     def _steps(self, problem: Problem, start: Start) -> Iterator[Step]:
         """Yield the steps of the solvers chosen, one after the other, with the best point of them all."""
         stage, watch, memory, w, upper = start.memory or (0, None, None, start.w, np.inf)
-        best, weighted = start.w, _with_weights(problem)
-        c = None if is_easy(problem) else _units(problem)
-        solvers = _chosen(weighted, uneven=c is not None)
+        best, weighted, units = start.w, _with_weights(problem), _Units(problem)
+        solvers = _chosen(weighted, units)
         start = Start(w, bundle_for(problem, start, None), start.seed, memory, start.tol)
         for k, solver in enumerate(solvers[stage:], stage):
             if k > stage or (k > 0 and memory is None):
                 start = _handed_over(problem, solvers[k - 1 : k + 1], start, best)
             watch = watch or _Watch(solver, solvers[k + 1 : k + 2], few=problem.risk.dim <= _FEW_COLUMNS)
-            if c is not None and isinstance(solver, _IN_UNITS):
-                steps = steps_in_units(solver, problem, c, start)
+            if isinstance(solver, _IN_UNITS) and units.c is not None:
+                steps = steps_in_units(solver, problem, units.c, start)
             else:
                 steps = solver.steps(problem if isinstance(solver, _IN_UNITS) else weighted, start)
             for step in steps:
@@ -181,7 +181,7 @@ class _Watch:
         return self.waited >= self.patience
 
 
-def _chosen(problem: Problem, uneven: bool) -> list[Solver]:
+def _chosen(problem: Problem, units: _Units) -> list[Solver]:
     """Return the solvers to try, the best first; the last one fits every problem."""
 
     def fits(solver: type[Solver]) -> bool:
@@ -196,7 +196,7 @@ def _chosen(problem: Problem, uneven: bool) -> list[Solver]:
     elif fits(Coordinate):
         chosen.append(Coordinate())
     elif fits(SemismoothNewton) and (few or fits(DualCoordinate)):
-        if fits(DualCoordinate) and not (few and (uneven or rows_are_hard(problem))):
+        if fits(DualCoordinate) and not (few and (rows_are_hard(problem) or units.c is not None)):
             chosen += [LsBMRM()] if few and not len(free) and rows_are_easy(problem) else []
             chosen.append(DualCoordinate())
         chosen.append(SemismoothNewton())
@@ -223,13 +223,21 @@ def _with_weights(problem: Problem) -> Problem:
     return Problem(problem.risk, L2(np.zeros(problem.risk.dim), regularizer.bounds), problem.lam)
 
 
-def _units(problem: Problem) -> Array | None:
-    """Return powers of two that bring all columns to about one size; None where they have it, or if unknown."""
-    sizes = problem.risk.sizes()
-    if sizes is None:
-        return None
-    known = sizes[sizes > 0.0]
-    uneven = _UNEVEN if sizes.size <= _FEW_COLUMNS else _UNEVEN_MANY
-    if not known.size or known.max() <= uneven * known.min():
-        return None
-    return None if problem.regularizer.rescaled(np.ones(sizes.size)) is None else powers_of_two(sizes)
+class _Units:
+    """Powers of two that bring all columns to about one size, where that helps; computed when first asked for."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+
+    @cached_property
+    def c(self) -> Array | None:
+        """None where columns have one size, where it is not known or does not matter."""
+        problem = self._problem
+        sizes = None if is_easy(problem) else problem.risk.sizes()
+        if sizes is None:
+            return None
+        known = sizes[sizes > 0.0]
+        uneven = _UNEVEN if sizes.size <= _FEW_COLUMNS else _UNEVEN_MANY
+        if not known.size or known.max() <= uneven * known.min():
+            return None
+        return None if problem.regularizer.rescaled(np.ones(sizes.size)) is None else powers_of_two(sizes)

@@ -123,9 +123,10 @@ def row_step(problem: Problem) -> float:
     risk, regularizer = problem.risk, problem.regularizer
     if not isinstance(risk, LinearRisk) or not isinstance(regularizer, Separable):
         return np.inf
-    m = risk.design.n_rows
+    m, s = risk.design.n_rows, np.broadcast_to(regularizer.s, (risk.dim,))
+    if np.all(s == s[0]) and s[0] > 0.0:
+        return risk.extent**2 / (float(s[0]) * problem.lam * m * m)
     squares = risk.norms**2
-    s = np.broadcast_to(regularizer.s, squares.shape)
     total = float(np.sum(squares[s > 0.0] / s[s > 0.0]))
     return total / (problem.lam * m * m)
 

@@ -18,8 +18,9 @@ struct LineMinimum {
 
 class LineSearch {
  public:
-  LineSearch(std::span<LineTerm* const> terms, double p, double q, int n_threads)
-      : terms_(terms), p_(p), q_(q), n_threads_(n_threads) {}
+  // Ends where the slope is no more than `accuracy` of that at 0.
+  LineSearch(std::span<LineTerm* const> terms, double p, double q, int n_threads, double accuracy = 1e-9)
+      : terms_(terms), p_(p), q_(q), n_threads_(n_threads), accuracy_(accuracy) {}
 
   LineMinimum minimize(double guess) {
     if (!bracket(guess)) return {lower_.t, lower_.slope, trials_, upper_.slope >= 0.0};
@@ -27,8 +28,8 @@ class LineSearch {
     while (trials_ < kMostTrials) {
       if (unsettled() == 0) return at_settled_root();
       if (kinks() == 0 && falls_to_the_end()) break;
-      if (-lower_.slope <= kAccuracy * scale) return {lower_.t, lower_.slope, trials_, true};
-      if (upper_.t - lower_.t <= 4e-16 * upper_.t || upper_.slope <= kAccuracy * scale) break;
+      if (-lower_.slope <= accuracy_ * scale) return {lower_.t, lower_.slope, trials_, true};
+      if (upper_.t - lower_.t <= 4e-16 * upper_.t || upper_.slope <= accuracy_ * scale) break;
       const double t = next_trial();
       if (!(t > lower_.t && t < upper_.t)) break;
       record(total(t));
@@ -43,7 +44,6 @@ class LineSearch {
     double t = 0.0, slope = 0.0, curvature = 0.0;
   };
   static constexpr int kMostTrials = 200;
-  static constexpr double kAccuracy = 1e-9;
   static constexpr std::size_t kFewKinks = 4;
 
   End total(double t) {
@@ -148,6 +148,7 @@ class LineSearch {
   std::span<LineTerm* const> terms_;
   double p_, q_;
   int n_threads_;
+  double accuracy_;
   double scale_ = 0.0;  // size of the slope at 0
   int trials_ = 0;
   int same_side_ = 0;
