@@ -205,7 +205,7 @@ def _first(loss, lam, m=200, d=10, entries=10):
         ("logistic", 0.1, {"d": 5000}, "lbfgs"),
         ("logistic", 1e-3, {"d": 5000}, "dual_coordinate"),
         ("logistic", 1e-6, {"d": 5000}, "row_lbfgs"),
-        ("logistic", 1e-6, {"m": 2000, "d": 5000}, "lbfgs"),
+        ("logistic", 1e-6, {"m": 2000, "d": 5000}, "newton"),
         ("logistic", 1e-2, {"m": 2000, "d": 5000}, "lbfgs"),
         ("squared_hinge", 1e-2, {"m": 2000, "d": 5000}, "dual_coordinate"),
     ],

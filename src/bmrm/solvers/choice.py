@@ -23,7 +23,7 @@ _EASY_ROWS = 60.0  # m q: up to here the bundle method takes 3 to 8 steps to 1e-
 # c q: beyond, L-BFGS beats it where columns are many. Measured for squared_hinge: 1.4 times slower at 129 (reuters),
 # 1.8 and 3.8 times faster at 476 and 303 (farm_ads, news20); for logistic, whose rows are never left out: 1.3 times
 # slower at 25 and 49 (gen_text, 20news_bigram), 2.7, 4 and 3 times faster at 32, 76, 119 (reuters, news20, farm_ads).
-_HOPELESS_ROWS, _HOPELESS_WITH_EXP = 200.0, 28.0
+_HOPELESS_ROWS, _HOPELESS_WITH_EXP, _HOPELESS_WIDE_WITH_EXP = 200.0, 28.0, 60.0
 _EASY = 100.0  # the condition number up to which L-BFGS needs a handful of steps
 _EASY_WITH_EXP = 3000.0  # the same, against epochs with an exponential for each row: a tie at 2500 (reuters, gen_text)
 _EASY_WIDE = 500.0  # m q: the same for losses of several scores, against steps that factor a block for each class
@@ -55,13 +55,14 @@ def for_smooth_rows(problem: Problem) -> list[Solver]:
 
 
 def _for_many_columns(risk: LinearRisk, q: float) -> list[Solver]:
-    """Return dual coordinate descent and L-BFGS in the better order; columns are too many to form a matrix."""
+    """Return dual coordinate descent and its rivals in the better order; columns are too many to form a matrix."""
     m, with_exp = risk.design.n_rows, Trait.PIECEWISE not in risk.traits
     wide = risk.dim > _WIDE * m
-    slow: Solver = RowLBFGS() if wide else LBFGS()
     if q * m <= (_EASY_WITH_EXP if with_exp and not wide else _EASY):
         return [LBFGS(), Newton()]
-    return [slow, Newton()] if q > (_HOPELESS_WITH_EXP if with_exp else _HOPELESS_ROWS) else [DualCoordinate(), slow]
+    slow: list[Solver] = [RowLBFGS(), Newton()] if wide else [Newton(), LBFGS()]
+    hopeless = _HOPELESS_ROWS if not with_exp else _HOPELESS_WIDE_WITH_EXP if wide else _HOPELESS_WITH_EXP
+    return slow if q > hopeless else [DualCoordinate(), *slow]
 
 
 def for_wide_rows(problem: Problem) -> list[Solver]:

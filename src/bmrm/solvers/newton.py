@@ -110,7 +110,8 @@ class _Run:
         )
         best, self.iteration, scores, self.lower, formed = start.memory or (None, 0, None, risk.floor, Formed())
         self._by_products = not self.system.forms_matrix and self.flat is None
-        self.tol, self.matrix = start.tol, StepMatrix(self.system, self.curvature, formed, self.flat is not None)
+        exact = self._by_products or self.flat is not None
+        self.tol, self.matrix = start.tol, StepMatrix(self.system, self.curvature, formed, exact)
         self._move_to(risk.at(start.w if best is None else best, scores))
         self.best, self.best_upper = self.point.w, self.upper
         if best is not None:
@@ -135,6 +136,7 @@ class _Run:
         else:
             if self.free.size and self.matrix.formed.used:
                 self._add_plane_beyond()
+            helps = np.inf if self._by_products else helps  # the master costs little beside such a step
             lower = bound_with(problem, self.master, bundle, self.best_upper, point, self.tol, helps)
             self.lower = max(self.lower, lower)
         memory = (point.w, self.iteration, point.remembered, self.lower, self.matrix.formed)
