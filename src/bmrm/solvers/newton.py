@@ -105,6 +105,8 @@ class _Run:
         self.system = NewtonSystem(
             self.curvature, self.r, settings.most_columns, RIDGE if self.flat is None else FINE_RIDGE
         )
+        self.iteration: int
+        self.lower: float
         best, self.iteration, scores, self.lower, formed = start.memory or (None, 0, None, risk.floor, Formed())
         self.tol, self.matrix = start.tol, StepMatrix(self.system, self.curvature, formed, self.flat is not None)
         self._move_to(risk.at(start.w if best is None else best, scores))
@@ -181,7 +183,7 @@ class _Run:
         return self._polished(line.at(1.0))
 
     def _length(self, line: LinearLine) -> float:
-        """Return 1, or where the slopes at 0 and 1 let expect it, if J has fallen there and is nearly flat; else search.
+        """Return 1 or, by the slopes at 0 and 1, the next guess, if J has fallen and is nearly flat there; else search.
 
         What is computed there is needed anyway.
         """
