@@ -201,6 +201,7 @@ class _Run:
 
     def to_the_end(self, start: Start) -> Result:
         self.start = start
+        self.problem.risk.forget()
         steps = self.solver.steps(self.problem, start)
         try:
             status = self._follow(steps)

@@ -40,7 +40,11 @@ def minimize(problem: Problem, line: Line, guess: float = 1.0, accuracy: float =
     along = problem.regularizer.along(line.start.w, line.direction)
     longest = _longest_step(problem, line)
     compiled = line.terms()
-    t = _exact(problem, along, compiled, guess, accuracy) if compiled else _by_slope(problem, along, line, min(guess, longest))
+    t = (
+        _exact(problem, along, compiled, guess, accuracy)
+        if compiled
+        else _by_slope(problem, along, line, min(guess, longest))
+    )
     return min(t, longest)
 
 

@@ -32,7 +32,7 @@ def test_a_part_of_many_rows_is_near_the_whole():
     assert np.allclose(system.diagonal, RowCurvature(risk).diagonal(c) + 1e-3)
 
 
-@pytest.mark.parametrize("m, lam", [(300, 1e-3), (3000, 1e-7)], ids=["few rows", "small lam"])
+@pytest.mark.parametrize(("m", "lam"), [(300, 1e-3), (3000, 1e-7)], ids=["few rows", "small lam"])
 def test_the_whole_is_formed_where_a_part_would_not_be_near(m, lam):
     system, c = system_of(many_rows(m), lam)
     g = np.ones(5)

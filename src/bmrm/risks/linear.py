@@ -109,7 +109,7 @@ class LinearRisk(Risk):
             self.traits |= {Trait.CACHED_LINE}
         self.n_threads = self.design.n_threads
         self.products = 0
-        self._last: tuple[Array, Array] | None = None  # w and its scores
+        self._last: tuple[Array, Array] | None = None  # w and its scores, until a run begins
 
     @property
     def n_outputs(self) -> int:
@@ -320,16 +320,14 @@ class LinearPoint(Point):
     def _steepest(self, e: float) -> float:
         """Return the norm of the slopes, each the larger one of those at f - e and f + e, or a bound of it."""
         risk = self.risk
-        if Trait.CURVATURE in risk.traits and risk.kernel is not None:
-            c = _core.largest_curvature(risk.kernel)
-            if np.isfinite(c):
-                p = risk.full_weight
-                return float(np.sqrt(_core.inner(self.slopes, self.slopes)) + c * e * np.sqrt(_core.inner(p, p)))
-        if risk.kernel is not None:
-            return risk.kernel.steepest(self.scores, risk.targets, risk.weight, risk.scale, e)
-        sides = [np.abs(risk.loss_and_slopes(self.scores + shift)[1]) for shift in (-e, e)]
-        steepest = np.maximum(*sides)
-        return float(np.sqrt(_core.inner(steepest, steepest)))
+        if risk.kernel is None:
+            sides = [np.abs(risk.loss_and_slopes(self.scores + shift)[1]) for shift in (-e, e)]
+            return float(np.linalg.norm(np.maximum(*sides)))
+        c = _core.largest_curvature(risk.kernel) if Trait.CURVATURE in risk.traits else np.inf
+        if np.isfinite(c):
+            p = risk.full_weight
+            return float(np.sqrt(_core.inner(self.slopes, self.slopes)) + c * e * np.sqrt(_core.inner(p, p)))
+        return float(risk.kernel.steepest(self.scores, risk.targets, risk.weight, risk.scale, e))
 
     def extreme(self, d: Array) -> Array:
         """Return the subgradient that is largest in direction d: two products."""

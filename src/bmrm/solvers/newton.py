@@ -1,4 +1,4 @@
-"""Newton's method with an exact line search, for smooth losses."""
+"""Newton's method with a line search, for smooth losses."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ class Newton(Solver, name="newton"):
             H = lam S + X' diag(p_i l''(f_i)) X                 rows with l'' = 0 are not read
             d = -H^-1 gradient of J                             Cholesky, or conjugate gradients if d is large or
                                                                 rows are many and long, then with a sample of H
-            w = w + d if J is flat there, else argmin of J along w + t d          exact, from cached scores
+            w = w + d if J is flat there, else argmin of J along w + t d          from cached scores
             lower = the best bound from the last planes
 
     H need not be exact: far from the minimum, and where few steps are left to the gap asked for, that of a quarter of
     the rows takes its place if they are many; and the step that is to close the gap has the H of the step before.
 
-    A step of length 1 is not taken for granted: where the loss overflows or its curvature vanishes the exact
+    A step of length 1 is not taken for granted: where the loss overflows or its curvature vanishes the
     search finds the right length. The bound of the newest plane is J(w) - |gradient|^2 / (2 lam), so it closes as
     fast as Newton's method converges. Coordinates that are not penalized get a second plane on the other side of
     their minimum, so that both together have no slope in that direction.
@@ -108,6 +108,8 @@ class _Run:
         self.system = NewtonSystem(
             self.curvature, self.r, settings.most_columns, RIDGE if self.flat is None else FINE_RIDGE
         )
+        self.iteration: int
+        self.lower: float
         best, self.iteration, scores, self.lower, formed = start.memory or (None, 0, None, risk.floor, Formed())
         self._by_products = not self.system.forms_matrix and self.flat is None
         exact = self._by_products or self.flat is not None
@@ -189,7 +191,7 @@ class _Run:
         return self._polished(line.at(1.0))
 
     def _length(self, line: LinearLine) -> float:
-        """Return 1, or where the slopes at 0 and 1 let expect it, if J has fallen there and is nearly flat; else search.
+        """Return 1 or, by the slopes at 0 and 1, the next guess, if J has fallen and is nearly flat there; else search.
 
         What is computed there is needed anyway.
         """
@@ -204,7 +206,7 @@ class _Run:
             guess, t = t, t * before / (before - after)
             if not 0.1 <= t <= 4.0:
                 break
-        return linesearch.minimize(self.problem, line, guess)
+        return linesearch.minimize(self.problem, line, guess, _FLAT)
 
     def _is_lower(self, moved: LinearPoint) -> bool:
         """Whether J is lower there, by more than rounding where that may matter: it costs as much as the loss twice."""

@@ -23,7 +23,7 @@ class Formed:
     scores: Array | None = None
     rough: bool = False
     used: int = 0
-    poor: bool = False  # whether a rough one, this or another, led to a short step
+    poor: bool = False  # whether a rough one, this or another, led to a short step or could not be had
 
 
 class StepMatrix:
@@ -61,6 +61,8 @@ class StepMatrix:
         if self._solve is None:
             assert self.formed.scores is not None
             self._solve = self._system.at(self._curvature.at(self.formed.scores), self.formed.rough)
+            if self.formed.rough and not self._system.rough:
+                self.formed = replace(self.formed, rough=False, poor=True)
         return self._solve(g, accuracy)
 
     def note(self, t: float) -> None:

@@ -71,12 +71,14 @@ class NewtonSystem:
         self.curvature, self.r, self.ridge = curvature, r, ridge
         self.forms_matrix = r.size <= most_columns
         self.diagonal: Array = r.copy()  # of the last matrix
+        self.rough = False  # whether the last matrix is that of a part of the rows
 
     def at(self, c: Array, rough: bool = False) -> Callable[[Array, float], Array]:
         """Return the solver for that c: a function of g and of the relative accuracy that is enough.
 
         If rough, the matrix may be one that is only near.
         """
+        self.rough = False
         if not self.forms_matrix:
             return self._by_products(c)
         rows = np.flatnonzero(c)
@@ -93,6 +95,7 @@ class NewtonSystem:
         q = float(np.sum(diagonal[penalized] / self.r[penalized])) / rows.size
         if q > _EVEN and rows.size < _PART * _MANY_OF_PART * self.r.size:
             return self._factored(c)
+        self.rough = True
         first = np.arange(0, rows.size - _PART + 1, _PART)
         some = rows[first + np.random.default_rng(rows.size).integers(0, _PART, first.size)]
         near = self._near(c, some, rows.size / some.size, diagonal)
