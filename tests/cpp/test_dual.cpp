@@ -50,10 +50,10 @@ void check(const L& loss, const View& X, bool intercept, bool weighted) {
   for (double& one : inverse) one = 1.5 + uniform();
   const Rows rows{y, weight, 1.0};
   const std::span<const double> D = weighted ? std::span<const double>(inverse) : std::span<const double>();
-  dual_steps(X, rows, D, kLam, intercept, q);
+  dual_steps(X, rows, D, kLam, intercept, q, 2);
   std::vector<double> w(d), s(kRows), b(kRows), f(kRows);
   const DualPoint point{w, s, b};
-  dual_start(loss, zero, y, 1e12, point);
+  dual_start(loss, zero, y, 1e12, point, 2);
   const DualProblem problem{rows, offset, q, D, kLam, intercept};
   std::vector<std::int64_t> active(kRows);
   const auto recomputed = [&] {
@@ -70,7 +70,7 @@ void check(const L& loss, const View& X, bool intercept, bool weighted) {
   for (std::uint64_t round = 0; round < 3000; ++round) {
     for (std::size_t i = 0; i < kRows; ++i)
       f[i] = row_dot(X, i, w.data()) + (intercept ? w[kColumns] : 0.0) + offset[i];
-    const DualCheck sums = dual_check(loss, f, rows, offset, point, reach, active);
+    const DualCheck sums = dual_check(loss, f, rows, offset, point, reach, active, 2);
     double norm = 0.0;
     for (std::size_t j = 0; j < d; ++j) norm += w[j] * w[j] / (D.empty() ? 1.0 : D[j]);
     const double dual = sums.offset - 0.5 * kLam * norm;
@@ -113,6 +113,35 @@ void check_layouts(const Data& data) {
   check_csr<double, std::int64_t>(data);
 }
 
+// Many rows are cut into tasks: the same sums and rows for any number of threads, and those of all rows at once.
+void check_many_rows() {
+  const std::size_t m = 3 * kRowsPerTask + 5;
+  std::vector<double> y(m), v(m), f(m), weight(m), s(m), b(m);
+  for (std::size_t i = 0; i < m; ++i) {
+    y[i] = i % 3 == 0 ? -1.0 : 1.0;
+    v[i] = i % 4 == 0 ? uniform() : 0.25;  // some are alike
+    f[i] = 3.0 * uniform();
+    weight[i] = i % 11 == 0 ? 0.0 : 1.0 + uniform();
+  }
+  const DualPoint point{{}, s, b};
+  dual_start(Hinge{}, v, y, 0.5, point, 2);
+  for (std::size_t i = 0; i < m; ++i) assert(s[i] == Hinge{}.prox(v[i], y[i], 0.5).slope);
+  const Rows rows{y, weight, 1.0};
+  std::vector<std::int64_t> first(m), second(m), whole(m);
+  const DualCheck one = dual_check(Hinge{}, f, rows, {}, point, 0.1, first, 1);
+  const DualCheck two = dual_check(Hinge{}, f, rows, {}, point, 0.1, second, 2);
+  assert(first == second && one.value == two.value && one.gap == two.gap && one.offset == two.offset);
+  assert(one.size == two.size && one.n_active == two.n_active && one.n_active < m);
+  const DualCheck all = dual_check_rows(Hinge{}, f, rows, {}, point, 0.1, 0, m, whole);
+  assert(all.n_active == one.n_active && std::abs(all.gap - one.gap) <= 1e-10 * all.gap);
+  assert(std::abs(all.value - one.value) <= 1e-13 * all.value && std::abs(all.offset - one.offset) <= 1e-13 * all.size);
+  const auto n = static_cast<std::ptrdiff_t>(all.n_active);
+  assert(std::equal(whole.begin(), whole.begin() + n, first.begin()));
+  std::sort(whole.begin() + n, whole.end());
+  std::sort(first.begin() + n, first.end());
+  assert(first == whole);
+}
+
 void check_order() {
   std::vector<std::int64_t> rows(100), again(100);
   std::iota(rows.begin(), rows.end(), 0);
@@ -137,6 +166,7 @@ int main() {
   }
   check_loss(PiecewiseQuadratic{PiecewiseQuadratic::Of::kMargin, {0.0, 1.0}, {0, -3, 1, 0, -1, 1, 0, 0, 0}}, data);
   check_layouts(data);
+  check_many_rows();
   check_order();
   std::puts("dual: ok");
 }

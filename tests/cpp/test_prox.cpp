@@ -27,8 +27,34 @@ void check_point(const L& loss, double v, double y, double q) {
   const double before = subdifferential(loss, p.z - step, y).lower, after = subdifferential(loss, p.z + step, y).upper;
   const double slack = 1e-9 * (1.0 + std::abs(p.slope) + std::abs(y));
   assert(before <= p.slope + slack && p.slope <= after + slack);
-  const ProxPoint guessed = prox(loss, v, y, q, 0.5 * (v + p.z));
-  assert(std::abs(guessed.z - p.z) <= 1e-9 * (1.0 + std::abs(p.z) + (q > 1.0 ? std::abs(v) / q : 0.0)));
+}
+
+// From the plane that touches l at `at`: the plane of the step touches l, and the dual value does not fall.
+template <class L>
+void check_step(const L& loss, double f, double y, double q, double at) {
+  const ValueSlope old = loss(at, y);
+  const DualStep next = dual_step(loss, f, old.slope, y, q);
+  const double size = 1.0 + std::abs(f) + std::abs(at) + std::abs(next.z) + std::abs(old.value) + std::abs(next.b);
+  assert(std::abs(next.value - loss(f, y).value) <= 1e-14 * (1.0 + std::abs(next.value)));
+  assert(std::abs(next.b + next.slope * next.z - loss(next.z, y).value) <= 1e-9 * size);
+  const Interval slopes = subdifferential(loss, next.z, y);
+  if constexpr (!Kinked<L>) assert(std::abs(next.slope - slopes.lower) <= 1e-9 * (1.0 + std::abs(next.slope)));
+  const double change = next.slope - old.slope, b = old.value - old.slope * at;
+  const double gain = next.b - b + change * f - 0.5 * q * change * change;
+  assert(gain >= -1e-9 * (size + q * change * change));
+}
+
+void check_steps(const AnyScalarLoss& loss) {
+  for (const double q : {0.0, 1e-3, 0.3, 4.0, 50.0, 1e4})
+    for (const double f : {0.0, 0.2, -0.2, 1.0, -1.0, 5.0, -5.0, 40.0, -40.0})
+      for (const double at : {0.0, 0.7, -0.7, 6.0, -6.0, 30.0, -30.0})
+        for (const double y : {1.0, -1.0})
+          std::visit(
+              [&](const auto& one) {
+                using L = std::decay_t<decltype(one)>;
+                if constexpr (std::is_same_v<L, Logistic> || PiecewiseQuadraticLoss<L>) check_step(one, f, y, q, at);
+              },
+              loss);
 }
 
 void check_loss(const AnyScalarLoss& loss) {
@@ -55,8 +81,11 @@ void check_loss(const AnyScalarLoss& loss) {
 }  // namespace
 
 int main() {
-  for (const std::string_view name : kLossNames)
-    check_loss(make_loss(name, takes_parameter(name) ? std::vector{0.3} : std::vector<double>{}));
+  for (const std::string_view name : kLossNames) {
+    const AnyScalarLoss loss = make_loss(name, takes_parameter(name) ? std::vector{0.3} : std::vector<double>{});
+    check_loss(loss);
+    check_steps(loss);
+  }
   const std::vector<double> knots{-1.0, 0.5, 2.0};
   const std::vector<double> pieces{0.0, -2.0, -1.0, 0.5, 0.0, 0.5, 0.0, 1.5, -0.125, 1.0, 0.0, -1.125};
   using Of = PiecewiseQuadratic::Of;

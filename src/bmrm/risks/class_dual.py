@@ -65,7 +65,9 @@ class ClassDual(Dual):
             inverse = inverse[:, :1]
         q = np.empty((inverse.shape[1], design.n_rows))
         for column, out in zip(np.ascontiguousarray(inverse.T), q):
-            _core.dual_steps(design.matrix, risk.weight, risk.scale, column, self.lam, design.intercept, out)
+            _core.dual_steps(
+                design.matrix, risk.weight, risk.scale, column, self.lam, design.intercept, out, risk.n_threads
+            )
         return np.ascontiguousarray(q.T)
 
     def flat(self) -> DualPoint:

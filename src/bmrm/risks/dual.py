@@ -182,7 +182,7 @@ class DualRows(Dual):
         self._rows = (risk.weight, risk.scale)
         design = risk.design
         self._q = np.empty(design.n_rows)
-        _core.dual_steps(design.matrix, *self._rows, self._inverse, lam, design.intercept, self._q)
+        _core.dual_steps(design.matrix, *self._rows, self._inverse, lam, design.intercept, self._q, risk.n_threads)
         self._problem = (
             design.matrix, risk.kernel, risk.targets, *self._rows, risk.offset, self._q, self._inverse, lam,
             design.intercept,
@@ -207,7 +207,7 @@ class DualRows(Dual):
     def _touching(self, v: Array, q: float) -> DualPoint:
         m = v.size
         point = DualPoint(np.zeros(self.risk.dim), np.empty(m), np.empty(m), np.arange(m), m)
-        _core.dual_start(self.risk.kernel, v, self.risk.targets, q, point.s, point.b)
+        _core.dual_start(self.risk.kernel, v, self.risk.targets, q, point.s, point.b, self.risk.n_threads)
         return point
 
     def offset(self, point: DualPoint) -> float:
@@ -225,5 +225,5 @@ class DualRows(Dual):
         risk = self.risk
         return _core.dual_check(
             risk.kernel, risk.scores(point.w), risk.targets, *self._rows, risk.offset, point.s, point.b, reach,
-            point.active,
+            point.active, risk.n_threads,
         )  # fmt: skip

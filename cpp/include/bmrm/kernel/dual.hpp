@@ -2,7 +2,7 @@
 //
 // A dual point is a slope s_i and b_i = -l*(s_i) for each row: s_i <f> + b_i lies below l. Its w is
 // center - S^-1 X'(p s) / lam, kept up to date. The step for row i is the loss's proximal map, whatever the loss:
-//   q = p_i <x_i, S^-1 x_i> / lam,  (z, s_i) = prox(f_i + q s_i, q)
+//   q = p_i <x_i, S^-1 x_i> / lam,  (z, s_i) = prox(f_i + q s_i, q), or near it: see DualStep
 // The gap of (w, s) is the sum of p_i (l(f_i) - s_i f_i - b_i), terms that are never negative; an epoch adds them up as
 // it goes along, with the f_i that it meets, which estimates the gap for free.
 // A row is settled when l is linear with slope s_i on all of [f_i - reach, f_i + reach]: epochs leave it out until
@@ -10,12 +10,16 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
+#include "bmrm/kernel/evaluate.hpp"
 #include "bmrm/kernel/rows.hpp"
 #include "bmrm/kernel/sum.hpp"
 #include "bmrm/loss/scalar.hpp"
@@ -97,12 +101,12 @@ class DualCoordinates {
     const double p = problem_.rows.at(i), y = problem_.rows.y[i], q = problem_.q[i], s = point_.s[i];
     const double f = score(i);
     sums.n_entries += row_entries(X_, i);
-    sums.estimate += p * excess(loss_(f, y).value, s, point_.b[i], f);
-    const ProxPoint next = prox(loss_, f + q * s, y, q, f);
+    const DualStep next = dual_step(loss_, f, s, y, q);
+    sums.estimate += p * excess(next.value, s, point_.b[i], f);
     const double change = next.slope - s;
     if (change == 0.0) return next.dslope == 0.0 && is_settled(loss_, f, y, s, reach);
     point_.s[i] = next.slope;
-    point_.b[i] = loss_(next.z, y).value - next.slope * next.z;
+    point_.b[i] = next.b;
     move(i, -p * change * per_lam_);
     ++sums.n_updates;
     sums.movement = std::max(sums.movement, std::abs(next.z - f));
@@ -139,19 +143,41 @@ class DualCoordinates {
 // q_i = p_i <x_i, S^-1 x_i> / lam
 template <class View>
 void dual_steps(const View& X, const Rows& rows, std::span<const double> inverse, double lam, bool intercept,
-                std::span<double> q) {
+                std::span<double> q, int n_threads) {
   const double constant = !intercept ? 0.0 : (inverse.empty() ? 1.0 : inverse[X.n_cols]);
-  for (std::size_t i = 0; i < X.n_rows; ++i) q[i] = rows.at(i) * (row_norm(X, i, inverse) + constant) / lam;
+  each_row_task(X, n_threads, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) q[i] = rows.at(i) * (row_norm(X, i, inverse) + constant) / lam;
+  });
 }
 
-// The slopes and offsets of the proximal points of v.
+// How many tasks rows that cost little are cut into, by their number only, and body(begin, end, k) for each task.
+inline std::size_t spans_of_rows(std::size_t n_rows) { return std::max<std::size_t>(1, n_rows / kRowsPerTask); }
+template <class Body>
+void each_span_of_rows(std::size_t n_rows, std::size_t n_tasks, int n_threads, const Body& body) {
+  parallel_for(n_tasks, n_threads,
+               [&](std::size_t k) { body(n_rows * k / n_tasks, n_rows * (k + 1) / n_tasks, k); });
+}
+
+// The slopes and offsets of the proximal points of v. Where many rows have the same v and y, as at the start, Newton's
+// method would find the same point again and again: some are kept.
 template <class L>
-void dual_start(const L& loss, std::span<const double> v, std::span<const double> y, double q, const DualPoint& point) {
-  for (std::size_t i = 0; i < v.size(); ++i) {
-    const ProxPoint p = prox(loss, v[i], y[i], q);
-    point.s[i] = p.slope;
-    point.b[i] = loss(p.z, y[i]).value - p.slope * p.z;
-  }
+void dual_start(const L& loss, std::span<const double> v, std::span<const double> y, double q, const DualPoint& point,
+                int n_threads) {
+  struct Known {
+    double v = std::numeric_limits<double>::quiet_NaN(), y = v, s = v, b = v;
+  };
+  each_span_of_rows(v.size(), spans_of_rows(v.size()), n_threads, [&](std::size_t begin, std::size_t end, std::size_t) {
+    std::array<Known, 16> known{};
+    for (std::size_t i = begin; i < end; ++i) {
+      const std::uint64_t bits = std::bit_cast<std::uint64_t>(v[i]) + 3 * std::bit_cast<std::uint64_t>(y[i]);
+      Known& one = known[(bits * 0x9E3779B97F4A7C15ULL) >> 60];
+      if (one.v != v[i] || one.y != y[i]) {
+        const ProxPoint p = prox(loss, v[i], y[i], q);
+        one = {v[i], y[i], p.slope, loss(p.z, y[i]).value - p.slope * p.z};
+      }
+      point.s[i] = one.s, point.b[i] = one.b;
+    }
+  });
 }
 
 struct DualCheck {
@@ -162,14 +188,15 @@ struct DualCheck {
   std::size_t n_active = 0;  // rows that are not settled: they come first
 };
 
-// Looks at all rows with their true scores, and sorts the settled ones out.
+// The sums of rows [begin, end); their numbers fill `active`, the settled ones last.
 template <class L>
-DualCheck dual_check(const L& loss, std::span<const double> f, const Rows& rows, std::span<const double> offset,
-                     const DualPoint& point, double reach, std::span<std::int64_t> active) {
+DualCheck dual_check_rows(const L& loss, std::span<const double> f, const Rows& rows, std::span<const double> offset,
+                          const DualPoint& point, double reach, std::size_t begin, std::size_t end,
+                          std::span<std::int64_t> active) {
   DualCheck check;
   Sum value, plane;
-  std::size_t end = f.size();
-  for (std::size_t i = 0; i < f.size(); ++i) {
+  std::size_t last = active.size();
+  for (std::size_t i = begin; i < end; ++i) {
     const double p = rows.at(i), s = point.s[i], b = point.b[i];
     const double l = loss(f[i], rows.y[i]).value;
     if (p > 0.0) {
@@ -180,8 +207,35 @@ DualCheck dual_check(const L& loss, std::span<const double> f, const Rows& rows,
       check.size += p * (std::abs(b) + std::abs(s * f[i]) + std::abs(shift));
     }
     const bool out = p == 0.0 || is_settled(loss, f[i], rows.y[i], s, reach);
-    active[out ? --end : check.n_active++] = static_cast<std::int64_t>(i);
+    active[out ? --last : check.n_active++] = static_cast<std::int64_t>(i);
   }
+  check.value = value.value(), check.offset = plane.value();
+  return check;
+}
+
+// Looks at all rows with their true scores, and sorts the settled ones out.
+template <class L>
+DualCheck dual_check(const L& loss, std::span<const double> f, const Rows& rows, std::span<const double> offset,
+                     const DualPoint& point, double reach, std::span<std::int64_t> active, int n_threads) {
+  const std::size_t m = f.size(), n_tasks = spans_of_rows(m);
+  std::vector<DualCheck> parts(n_tasks);
+  each_span_of_rows(m, n_tasks, n_threads, [&](std::size_t begin, std::size_t end, std::size_t k) {
+    parts[k] = dual_check_rows(loss, f, rows, offset, point, reach, begin, end, active.subspan(begin, end - begin));
+  });
+  if (n_tasks == 1) return parts[0];
+  DualCheck check;
+  Sum value, plane;
+  std::vector<std::int64_t> settled;
+  for (std::size_t k = 0; k < n_tasks; ++k) {
+    const auto own = active.subspan(m * k / n_tasks, m * (k + 1) / n_tasks - m * k / n_tasks);
+    const auto middle = own.begin() + static_cast<std::ptrdiff_t>(parts[k].n_active);
+    value.add(parts[k].value), plane.add(parts[k].offset);
+    check.gap += parts[k].gap, check.size += parts[k].size;
+    settled.insert(settled.end(), middle, own.end());
+    std::copy(own.begin(), middle, active.begin() + static_cast<std::ptrdiff_t>(check.n_active));
+    check.n_active += parts[k].n_active;
+  }
+  std::copy(settled.begin(), settled.end(), active.begin() + static_cast<std::ptrdiff_t>(check.n_active));
   check.value = value.value(), check.offset = plane.value();
   return check;
 }

@@ -1,6 +1,8 @@
 // Losses of the margin z = y f, y in {-1, 1}, and the novelty loss, which looks at f alone.
 #pragma once
 
+#include <utility>
+
 #include "bmrm/loss/exponent.hpp"
 #include "bmrm/loss/scalar.hpp"
 
@@ -125,10 +127,9 @@ struct Logistic {
   }
   // For z >= 0: the z with z - v = q / (1 + exp(z)). z - v - q / (1 + exp(z)) is concave, so that Newton's steps from
   // below never overshoot, and from above only the first does. 1 / (1 + exp(z)) >= exp(-z) / 2 gives a start.
-  static ProxPoint prox_right_of_0(double v, double q, double guess) {
-    double start = std::max(0.0, v);
-    if (std::isnan(guess) && q > 8.0) start = std::max(start, prox_of_exp(v, 0.5 * q));
-    double z = guess > start ? guess : start;
+  static ProxPoint prox_right_of_0(double v, double q) {
+    const double start = std::max({0.0, v, q > 8.0 ? prox_of_exp(v, 0.5 * q) : 0.0});
+    double z = start;
     for (int step = 0;; ++step) {
       const double e = std::exp(-z), slope = e / (1.0 + e), h = slope / (1.0 + e);
       const double next = std::max(start, z - (z - v - q * slope) / (1.0 + q * h));
@@ -138,10 +139,29 @@ struct Logistic {
     }
   }
   // Where z < 0 the same equation holds for -z with -v - q in place of v.
-  ProxPoint prox(double v, double y, double q, double guess = std::numeric_limits<double>::quiet_NaN()) const {
+  ProxPoint prox(double v, double y, double q) const {
     const double u = y * v, side = u + 0.5 * q >= 0.0 ? 1.0 : -1.0;
-    const ProxPoint p = prox_right_of_0(side > 0.0 ? u : -u - q, q, side * y * guess);
+    const ProxPoint p = prox_right_of_0(side > 0.0 ? u : -u - q, q);
     return {side * y * p.z, -y * (side > 0.0 ? p.slope : 1.0 - p.slope), p.dslope};
+  }
+  // Newton's steps as above, from f. The last one need not be exact: after a step of length c the distance is below
+  // c^2 / 2, the plane touches l wherever z lies, and the row will be visited again.
+  BMRM_INLINE DualStep dual_step(double f, double s, double y, double q) const {
+    constexpr double kShort = 0.03;
+    const double u = y * f, v = u + q * y * s, side = v + 0.5 * q >= 0.0 ? 1.0 : -1.0;
+    const double from = side > 0.0 ? v : -v - q, start = std::max(0.0, from);
+    const double at_f = std::exp(-std::abs(u));
+    double z = std::max(start, side * u), e = side * u >= start ? at_f : std::exp(-z);
+    for (int step = 0; step < 100; ++step) {
+      const double share = 1.0 / (1.0 + e), slope = e * share;
+      const double last = std::exchange(z, std::max(start, z - (z - from - q * slope) / (1.0 + q * slope * share)));
+      e = std::exp(-z);
+      if (std::abs(z - last) <= kShort) break;
+    }
+    const LogAndInverse of = log1p_of_share(e);
+    const double value = log1p_of_share(at_f).log + std::max(0.0, -u), margin = side * z;
+    const double slope = -y * (side > 0.0 ? e * of.inverse : of.inverse);
+    return {value, y * margin, slope, of.log + std::max(0.0, -margin) - slope * y * margin, 1.0};
   }
 };
 

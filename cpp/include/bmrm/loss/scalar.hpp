@@ -6,7 +6,8 @@
 //   Interval subdifferential(f, y)   both ends, for losses with kinks in the value
 //   double curvature(f, y)           (generalised) second derivative; piecewise linear losses have none
 //   int piece(f, y)                  for piecewise quadratic losses: which piece f lies in
-//   ProxPoint prox(v, y, q)          the proximal map, q >= 0; losses solved by Newton's method take a guess of z too
+//   ProxPoint prox(v, y, q)          the proximal map, q >= 0
+//   DualStep dual_step(f, s, y, q)   the same for dual coordinate descent, where an approximation is cheaper
 // Weights, sums, threads and matrices are the kernels' business.
 #pragma once
 
@@ -61,17 +62,28 @@ concept Proximal = requires(const L& loss, double v, double y, double q) {
 };
 
 template <Proximal L>
-ProxPoint prox(const L& loss, double v, double y, double q, double guess) {
-  if constexpr (requires { loss.prox(v, y, q, guess); }) {
-    return loss.prox(v, y, q, guess);
-  } else {
-    return loss.prox(v, y, q);
-  }
-}
-
-template <Proximal L>
 ProxPoint prox(const L& loss, double v, double y, double q) {
   return loss.prox(v, y, q);
+}
+
+// The step of one row: with the score f and the slope s it moves to the proximal point z of f + q s, or near it, as
+// long as the plane of slope `slope` and offset b touches l at z.
+struct DualStep {
+  double value;  // l(f)
+  double z;
+  double slope;
+  double b;
+  double dslope;
+};
+
+template <Proximal L>
+DualStep dual_step(const L& loss, double f, double s, double y, double q) {
+  if constexpr (requires { loss.dual_step(f, s, y, q); }) {
+    return loss.dual_step(f, s, y, q);
+  } else {
+    const ProxPoint p = loss.prox(f + q * s, y, q);
+    return {loss(f, y).value, p.z, p.slope, loss(p.z, y).value - p.slope * p.z, p.dslope};
+  }
 }
 
 template <ScalarLoss L>
