@@ -57,7 +57,7 @@ class Auto(Solver, name="auto"):
                                      rows, mnist). Beyond 2000 columns `dual_coordinate`, then `newton` by
                                      conjugate gradients; the latter at once where q > 200, with exponentials,
                                      which make epochs dear, q > 28. `lbfgs` where m q <= 100, with exponentials
-                                     3000: it takes a handful of steps. Beyond 3 columns for each row `row_lbfgs`
+                                     1000: it takes a handful of steps. Beyond 3 columns for each row `row_lbfgs`
                                      takes the place of `newton`, with exponentials where q > 60
     other rows, l2                   `dual_coordinate`, then `semismooth_newton`; the latter at once where
                                      columns are few, and columns uneven or q > 3, for losses of residuals
