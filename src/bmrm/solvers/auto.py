@@ -81,7 +81,7 @@ class Auto(Solver, name="auto"):
     `ls_bmrm`, which makes progress on every convex problem: a solver that has not halved the gap within 20 steps
     (`interior_point`: 100, its bound may come last; `lbfgs`: 100 if columns are many; `coordinate`: 40;
     `dual_coordinate`: 5, but 1000 where columns are too many for the steps of `semismooth_newton`, 20 where `ls_bmrm`
-    is next; with a smooth loss and many columns 1, which must leave no more than 0.3 of the gap), or can go no
+    is next, and 1, which must leave no more than 0.3 of the gap, with a smooth loss and many columns), or can go no
     further, leaves its point to the next one, and L-BFGS its planes as well (the planes of the others crowd around one
     point, which the master problem does not like). Where `ls_bmrm` comes to a stand as well, it begins once more at 0; the best point is kept. `lbfgs` and
     `ls_bmrm` run in other units, w = c v with powers of two c, where columns differ in size by more than a factor of

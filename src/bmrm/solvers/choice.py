@@ -20,13 +20,14 @@ from bmrm.solvers.row_lbfgs import RowLBFGS
 _HARD_ROWS = 3.0  # q: beyond, semismooth Newton steps beat dual coordinate descent where columns are few
 _HARD_RESIDUALS = 0.1  # the same, for losses of residuals: below, epochs take 0.3 to 0.9 of the time of steps
 _EASY_ROWS = 60.0  # m q: up to here the bundle method takes 3 to 8 steps to 1e-3 or 1e-6, beyond 7 to 40 (hinge)
-# c q: beyond, Newton steps or L-BFGS beat it where columns are many. L-BFGS for squared_hinge: 1.8 and 3.8 times faster
-# at 476 and 303 (farm_ads, news20); for logistic, whose rows are never left out: 1.3 times slower at 49 (20news_bigram),
-# 4 and 3 times faster at 76 and 119 (news20, farm_ads). Newton steps: for squared_hinge 3 times slower at 100 (gen_text),
-# 1.3 times faster at 129 (reuters); for logistic 1.3 and 2.5 times faster at 25 and 32 (gen_text, reuters).
+# c q: beyond, Newton steps or L-BFGS beat it where columns are many. L-BFGS for squared_hinge: 1.8 and 3.8 times
+# faster at 476 and 303 (farm_ads, news20); for logistic, whose rows are never left out: 1.3 times slower at 49
+# (20news_bigram), 4 and 2.3 times faster at 76 and 119 (news20, farm_ads). Newton steps: for squared_hinge 3 times
+# slower at 100 (gen_text), 1.3 times faster at 129 (reuters); for logistic a tie at 25, twice as fast at 32.
 _HOPELESS_ROWS, _HOPELESS_WITH_EXP, _HOPELESS_WIDE_WITH_EXP = 200.0, 28.0, 60.0
 _EASY = 100.0  # the condition number up to which L-BFGS needs a handful of steps
-# The same, against epochs with exponentials: 1.1 and 1.2 times slower at 2500 (gen_text, reuters), 1.1 times faster at 250.
+# The same, against epochs with exponentials: 1.1 and 1.2 times slower at 2500 (gen_text, reuters), 1.1 times faster at
+# 250.
 _EASY_WITH_EXP = 1000.0
 _EASY_WIDE = 500.0  # m q: the same for losses of several scores, against steps that factor a block for each class
 _WIDE = 3.0  # columns for each row: beyond, L-BFGS is faster in the space of the rows (2: a tie; 3.9: 1.5 times faster)

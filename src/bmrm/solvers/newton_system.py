@@ -167,8 +167,8 @@ class NewtonSystem:
         """Conjugate gradients, preconditioned by little of the diagonal: that of text says little of its matrix."""
         rows = np.flatnonzero(c)
         self.diagonal = self.curvature.diagonal(c) + self.r
+        self.diagonal[self.diagonal <= 0.0] = 1.0
         near = np.where(self.r > 0.0, _SHARE * self.diagonal + (1.0 - _SHARE) * self.r, self.diagonal)
-        near[near <= 0.0] = 1.0
         ridge = self.ridge * self.diagonal
 
         def times(v: Array) -> Array:
