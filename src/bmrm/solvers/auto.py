@@ -83,9 +83,10 @@ class Auto(Solver, name="auto"):
     `dual_coordinate`: 5, but 1000 where columns are too many for the steps of `semismooth_newton`, 20 where `ls_bmrm`
     is next, and 1, which must leave no more than 0.3 of the gap, with a smooth loss and many columns), or can go no
     further, leaves its point to the next one, and L-BFGS its planes as well (the planes of the others crowd around one
-    point, which the master problem does not like). Where `ls_bmrm` comes to a stand as well, it begins once more at 0; the best point is kept. `lbfgs` and
-    `ls_bmrm` run in other units, w = c v with powers of two c, where columns differ in size by more than a factor of
-    100 (10000, if they are more than 1000) and m q > 100; Newton steps and coordinate steps do not mind the units.
+    point, which the master problem does not like). Where `ls_bmrm` comes to a stand as well, it begins once more at 0;
+    the best point is kept. `lbfgs` and `ls_bmrm` run in other units, w = c v with powers of two c, where columns differ
+    in size by more than a factor of 100 (10000, if they are more than 1000) and m q > 100; Newton steps and coordinate
+    steps do not mind the units.
 
     Examples
     --------
