@@ -64,25 +64,42 @@ class Cap:
         return {"seconds": None, "why": why, "cap": self.full[target]}
 
 
-def climb(worker, cell, reference, cap, unmet, first=None):
-    """The first rung that meets each accuracy, from the one before the given rung on."""
-    found, same, before, why = {}, 0, None, "ladder"
-    unmet, ladder = list(unmet), list(worker.adapter.ladder)
-    for stop in ladder[max(0, ladder.index(first) - 1) if first in ladder else 0 :]:
-        fit = worker.fit(cell, stop, max(cap.now[t] for t in unmet))
+class Climb:
+    """A peer's ladder: the loosest rung that meets each accuracy, searched from a rung that is likely to be near."""
+
+    def __init__(self, worker, cell, reference, cap):
+        self.worker, self.cell, self.reference, self.cap = worker, cell, reference, cap
+        self.ladder, self.found, self.why = list(worker.adapter.ladder), {}, "ladder"
+
+    def search(self, targets, first=None):
+        """The outcome for each accuracy: down from before the given rung while the loosest is met, then up from it."""
+        start = max(0, self.ladder.index(first) - 1) if first in self.ladder else 0
+        loosest, same = max(targets), 0
+        error = self.tries(start, targets)
+        for rung in range(start - 1, -1, -1):
+            if loosest not in self.found or self.tries(rung, [loosest]) > loosest:
+                break
+        for rung in range(start + 1, len(self.ladder)):
+            unmet = [t for t in targets if t not in self.found]
+            if not unmet or same >= STALLED or error == float("inf"):
+                break
+            before, error = error, self.tries(rung, unmet)
+            same = same + 1 if error == before else 0
+        return {t: self.found.get(t) or self.cap.missed(t, self.why) for t in targets}
+
+    def tries(self, rung, targets):
+        """Fit with one rung and note what it meets within the cap; how far from the optimum it ends."""
+        fit = self.worker.fit(self.cell, self.ladder[rung], max(self.cap.now[t] for t in targets))
         if "error" in fit:
-            why = fit["error"]
-            break
-        error, seconds = reference.error(fit["value"]), fit["seconds"]
-        for target in [t for t in unmet if error <= t or seconds > cap.now[t]]:
-            unmet.remove(target)
-            met = seconds <= cap.now[target]
-            found[target] = {"seconds": seconds, "stop": stop, "error": error} if met else cap.missed(target, "cap")
-        same = same + 1 if fit["value"] == before and seconds > 0.05 else 0
-        before = fit["value"]
-        if not unmet or same >= STALLED:
-            break
-    return found | {t: cap.missed(t, why) for t in unmet}
+            self.why = fit["error"]
+            return float("inf")
+        error, seconds = self.reference.error(fit["value"]), fit["seconds"]
+        for target in targets:
+            if seconds > self.cap.now[target]:
+                self.found.setdefault(target, self.cap.missed(target, "cap"))
+            elif error <= target:
+                self.found[target] = {"seconds": seconds, "stop": self.ladder[rung], "error": error}
+        return error
 
 
 class Field:
@@ -109,8 +126,8 @@ class Field:
         return record
 
     def optimum(self, cell):
-        """Upper and lower bound from a run to 1e-9."""
-        fit = self.ours.fit(cell, 1e-9, 2 * OUR_SECONDS)
+        """Upper and lower bound, near enough to judge every accuracy."""
+        fit = self.ours.fit(cell, 0.5 * CERTAIN * min(TARGETS), 2 * OUR_SECONDS)
         if "error" in fit:
             raise RuntimeError(f"{cell.key}: {fit['error']}")
         return fit["value"], fit["lower"]
@@ -137,7 +154,7 @@ class Field:
             cap = Cap(ours, worker.adapter, best)
             tried = [t for t in judged if self.misses[(*path, label, t)] < MISSES]
             first = self.rungs.get((*path, label, tried[0])) if tried else None
-            found[label] = climb(worker, cell, reference, cap, tried, first) if tried else {}
+            found[label] = Climb(worker, cell, reference, cap).search(tried, first) if tried else {}
             found[label] |= {t: cap.missed(t, "not tried") for t in judged if t not in tried}
             for target, outcome in found[label].items():
                 self.remember((*path, label), target, outcome)
