@@ -45,8 +45,7 @@ void bind_lines(nb::module_& m) {
       .def("evaluate", &evaluate_line, "t"_a, "n_threads"_a = 1, "Value, left slope, right slope.");
   m.def("line", &make_held_line, "loss"_a, "f"_a, "g"_a, "y"_a, "weight"_a.none(), "scale"_a,
         "The loss on a line through scores f in direction g.");
-  m.def("minimize_on_line", &minimize, "lines"_a, "p"_a, "q"_a, "guess"_a = 1.0, "n_threads"_a = 1,
-        "accuracy"_a = 1e-9,
+  m.def("minimize_on_line", &minimize, "lines"_a, "p"_a, "q"_a, "guess"_a = 1.0, "n_threads"_a = 1, "accuracy"_a = 1e-9,
         "Minimum over t >= 0 of p t + q t^2/2 + the lines: (t, right slope, trials, bounded).\n\n"
         "The slope there is no more than accuracy times that at 0.");
 }

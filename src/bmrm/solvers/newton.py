@@ -203,6 +203,8 @@ class _Run:
             after = _core.inner(self.r * end.w, line.direction) + line.slope_at(t)
             if abs(after) <= _FLAT * abs(before):
                 return t
+            if not before < after:  # a line without curvature, or rounding
+                break
             guess, t = t, t * before / (before - after)
             if not 0.1 <= t <= 4.0:
                 break
