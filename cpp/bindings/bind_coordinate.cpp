@@ -69,16 +69,17 @@ std::pair<int, double> descend_with_matrix(In<double> H, Out<double> slope, In<d
 }
 
 std::pair<int, double> descend(const Columns& X, In<std::int64_t> working, In<double> D, In<double> g, In<double> u,
-                               In<double> v, In<double> lower, In<double> upper, Out<double> z, double tol,
-                               int max_epochs) {
+                               In<double> v, In<double> lower, In<double> upper, Out<double> z, Out<double> q,
+                               double tol, int max_epochs, int n_threads) {
   check_columns(view(working), X.n_cols());
   require_size(D.size(), X.n_rows(), "D");
   require_size(g.size(), working.size(), "g");
   require_size(z.size(), working.size(), "z");
+  require_size(q.size(), X.n_rows(), "q");
   const Penalty penalty = penalty_of(u, v, lower, upper, z.size());
   nb::gil_scoped_release unlocked;
-  std::vector<double> q(X.n_rows(), 0.0);
-  const Descent done = X.descend(view(working), D.data(), view(g), penalty, view(z), q.data(), tol, max_epochs);
+  const Descent done =
+      X.descend(view(working), D.data(), view(g), penalty, view(z), q.data(), tol, max_epochs, n_threads);
   return {done.epochs, done.violation};
 }
 
@@ -111,8 +112,9 @@ void bind_coordinate(nb::module_& m) {
   nb::class_<Columns>(m, "Columns", "A copy of the data by columns.")
       .def_prop_ro("n_rows", &Columns::n_rows)
       .def_prop_ro("n_cols", &Columns::n_cols)
-      .def("descend", &descend, "working"_a, "D"_a, "g"_a, "u"_a, "v"_a, "lower"_a, "upper"_a, "z"_a, "tol"_a,
-           "max_epochs"_a, "As descend_with_matrix for H = X'DX, which is not formed.");
+      .def("descend", &descend, "working"_a, "D"_a, "g"_a, "u"_a, "v"_a, "lower"_a, "upper"_a, "z"_a, "q"_a, "tol"_a,
+           "max_epochs"_a, "n_threads"_a = 1,
+           "As descend_with_matrix for H = X'DX, which is not formed; g belongs to w, and q holds D X (z - w).");
   m.def("columns", &columns_of, "X"_a, "Copies a matrix by columns.");
   m.def("conjugate", &conjugate, "loss"_a, "s"_a, "theta"_a, "y"_a, "weight"_a.none(), "scale"_a,
         "sum_i weight_i l*(theta s_i, y_i), and the sum of the absolute values.");

@@ -326,8 +326,10 @@ class Columns:
     @property
     def n_cols(self) -> int: ...
 
-    def descend(self, working: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], D: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], g: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], u: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], lower: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], tol: float, max_epochs: int) -> tuple[int, float]:
-        """As descend_with_matrix for H = X'DX, which is not formed."""
+    def descend(self, working: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], D: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], g: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], u: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], lower: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], q: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], tol: float, max_epochs: int, n_threads: int = 1) -> tuple[int, float]:
+        """
+        As descend_with_matrix for H = X'DX, which is not formed; g belongs to w, and q holds D X (z - w).
+        """
 
 def columns(X: Matrix) -> Columns:
     """Copies a matrix by columns."""

@@ -66,7 +66,7 @@ void check_descents(const bmrm::Matrix& X, const Data& data, std::mt19937& rando
   const bmrm::Penalty penalty{u, v, lower, upper};
   Vector formed(k, 0.0), by_columns(k, 0.0), slope = g, q(data.m, 0.0);
   bmrm::descend_with_matrix(H, penalty, slope, formed, 1e-13, 10000);
-  X.columns()->descend(working, D.data(), g, penalty, by_columns, q.data(), 1e-13, 10000);
+  X.columns()->descend(working, D.data(), g, penalty, by_columns, q.data(), 1e-13, 10000, 2);
   for (std::size_t a = 0; a < k; ++a) {
     check(std::abs(formed[a] - by_columns[a]) < 1e-8, "both descents end at the same point");
     check(formed[a] >= lower[a] && formed[a] <= upper[a], "bounds are respected");

@@ -75,7 +75,7 @@ def test_columns_are_the_rows_transposed(layout, rng):
     zero, wide = np.zeros(5), np.full(5, np.inf)
     formed, by_columns, slope = np.zeros(5), np.zeros(5), g.copy()
     _core.descend_with_matrix(H, slope, zero, zero, -wide, wide, formed, 0.0, 1)
-    _core.columns(matrix).descend(working, D, g, zero, zero, -wide, wide, by_columns, 0.0, 1)
+    _core.columns(matrix).descend(working, D, g, zero, zero, -wide, wide, by_columns, np.zeros(len(D)), 0.0, 1)
     np.testing.assert_allclose(formed, expected, rtol=1e-11)
     np.testing.assert_allclose(by_columns, expected, rtol=1e-11)
     np.testing.assert_allclose(slope, g + H.reshape(5, 5) @ formed, atol=1e-12)
@@ -93,7 +93,7 @@ def test_both_descents_solve_the_subproblem(seed):
     H = X.T @ (D[:, None] * X)
     formed, by_columns = start.copy(), start.copy()
     _core.descend_with_matrix(H.ravel(), g.copy(), u, v, lower, upper, formed, 1e-12, 5000)
-    _core.columns(matrix).descend(working, D, g, u, v, lower, upper, by_columns, 1e-12, 5000)
+    _core.columns(matrix).descend(working, D, g, u, v, lower, upper, by_columns, np.zeros(len(D)), 1e-12, 5000)
     for z in (formed, by_columns):
         slope = g + H @ (z - start) + v * z
         moved = np.clip(np.sign(z - slope) * np.maximum(np.abs(z - slope) - u, 0.0), lower, upper)
@@ -153,11 +153,11 @@ def test_planes_from_any_slopes_lie_below_the_risk(loss, rng):
 @pytest.mark.parametrize("kind", [L1, ElasticNet])
 @pytest.mark.parametrize("seed", range(4))
 def test_screening_never_drops_an_active_coordinate(loss, kind, seed):
-    X, y = drawn(loss, m=80, d=40, seed=seed)
+    X, y = drawn(loss, m=80, d=70, seed=seed)
     problem = Problem(LinearRisk(X, y, loss, intercept=True, n_threads=1), kind(), 0.04)
     exact = solve(problem, "coordinate", tol=1e-12)
     dropped = []
-    steps = Coordinate().steps(problem, Start(np.zeros(41)))
+    steps = Coordinate().steps(problem, Start(np.zeros(71)))
     for _, step in zip(range(20), steps):
         dropped.append(int((~step.memory["alive"]).sum()))
         assert not np.any((np.abs(exact.w) > 1e-7) & ~step.memory["alive"])
@@ -248,6 +248,40 @@ def test_by_columns_and_with_the_matrix():
         D = model.curvature(point)
         found.append(model.minimize(D, point.subgradient, point.w, np.arange(60), penalty, 1e-12, 10000))
     np.testing.assert_allclose(found[0], found[1], atol=1e-10)
+
+
+def test_one_model_is_enough_for_least_squares_with_few_columns(rng):
+    """The model is the risk itself: it is minimized to rounding, and the plane at its minimum proves that."""
+    X = rng.normal(size=(500, 8)) @ np.diag(np.geomspace(1.0, 100.0, 8))
+    y = X @ rng.normal(size=8) + rng.normal(size=500)
+    result = solve(Problem(LinearRisk(X, y, "least_squares"), "l1", 0.1), "coordinate", tol=1e-6)
+    assert result.converged
+    assert result.iterations == 1
+
+
+def test_faces_end_the_descent_where_columns_are_alike(rng):
+    """Epochs alone need as many as the condition of H; the steps on faces have to drop what changes its sign."""
+    X = rng.normal(size=(100, 1)) + 0.03 * rng.normal(size=(100, 30))
+    H, g = X.T @ X / 100.0, -X.T @ (X @ rng.normal(size=30) + rng.normal(size=100)) / 100.0
+    u, none, wide, z, slope = np.full(30, 1e-4), np.zeros(30), np.full(30, np.inf), np.zeros(30), g.copy()
+    epochs, _ = _core.descend_with_matrix(H.ravel(), slope, u, none, -wide, wide, z, 1e-12, 200)
+    assert epochs < 200
+    slope = g + H @ z
+    assert np.max(np.where(z == 0.0, np.abs(slope) - u, np.abs(slope + u * np.sign(z)))) < 1e-9
+
+
+def test_a_descent_by_columns_does_not_depend_on_threads(rng):
+    X = rng.normal(size=(1000, 100))
+    matrix = LinearRisk(X, np.ones(1000), "least_squares").design.matrix
+    D, wide = np.full(1000, 1e-3), np.full(100, np.inf)
+    g, u, none, found = rng.normal(size=100), np.full(100, 1e-3), np.zeros(100), []
+    for n_threads in (1, 2, 3):
+        z, q = np.zeros(100), np.zeros(1000)
+        _core.columns(matrix).descend(np.arange(100), D, g, u, none, -wide, wide, z, q, 1e-9, 50, n_threads)
+        np.testing.assert_allclose(q, D * (X @ z), atol=1e-12)
+        found.append(z)
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
 
 
 def test_a_path_needs_fewer_steps_than_its_parts():

@@ -27,7 +27,9 @@ _MOST_FACE = 1500  # nonzeros for which X'DX is factored: 18 MB
 _FACES = 1  # factored for one model
 _MOST_EPOCHS = 150  # before a face is factored, however much that costs, and where it is too large for that
 _MATRIX_EPOCHS = 200
-_PAIR, _CUBE = 1.6, 0.008  # what a pair, and a unit of k^3, cost in units of an entry in an epoch: measured
+_FIRST_EPOCHS = 6.0  # expected of the first descent: on text, X'DX of the first models costs more than their epochs
+_FEW_COLUMNS = 75  # of X'DX, on whose faces the descent takes Newton's steps: it arrives at 1e-7 of tol as well
+_PAIR, _CUBE = 1.6, 0.02  # what a pair, and a unit of k^3, cost in units of an entry in an epoch: measured
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Penalty:
     lower: Array
     upper: Array
 
-    def at(self, working: Indices) -> tuple[Array, Array, Array, Array]:
+    def at(self, working: Indices | slice) -> tuple[Array, Array, Array, Array]:
         """Return the entries of some coordinates."""
         return self.u[working], self.v[working], self.lower[working], self.upper[working]
 
@@ -47,12 +49,13 @@ class Penalty:
         """Return the same penalty with so many times the weight."""
         return Penalty(factor * self.u, factor * self.v, self.lower, self.upper)
 
-    def violation(self, w: Array, g: Array) -> Array:
-        """Return how far each coordinate is from optimal where R has gradient g, in units of the gradient."""
-        slope = g + self.v * w
-        right, left = slope + np.where(w >= 0.0, self.u, -self.u), slope + np.where(w > 0.0, self.u, -self.u)
-        rising = np.where(w > self.lower, left, 0.0)
-        return np.maximum(np.maximum(rising, np.where(w < self.upper, -right, 0.0)), 0.0)
+    def violation(self, w: Array, g: Array, working: Indices | slice) -> Array:
+        """Return how far some coordinates are from optimal where R has gradient g, in units of the gradient."""
+        (u, v, lower, upper), w = self.at(working), w[working]
+        slope = g[working] + v * w
+        right, left = slope + np.where(w >= 0.0, u, -u), slope + np.where(w > 0.0, u, -u)
+        rising = np.where(w > lower, left, 0.0)
+        return np.maximum(np.maximum(rising, np.where(w < upper, -right, 0.0)), 0.0)
 
 
 @dataclass(frozen=True)
@@ -98,13 +101,20 @@ class ColumnModel:
 
     def __init__(self, risk: LinearRisk) -> None:
         self.risk = risk
-        self.epochs = 10.0  # that a descent is expected to take
+        self.epochs = _FIRST_EPOCHS  # that a descent is expected to take
         self._piecewise = Trait.PIECEWISE in risk.traits
 
     @cached_property
     def bend(self) -> float:
         """The largest second derivative of the loss; inf if there is none."""
         return _core.largest_curvature(self.risk.kernel)
+
+    @cached_property
+    def quadratic(self) -> bool:
+        """Whether the second derivative is the same at scores far apart: the model is the risk itself."""
+        scores, D = np.array([-3.0, 0.0, 3.0, 30.0]), np.empty(4)
+        self.risk.kernel.curvature(scores, np.full(4, self.risk.targets[0]), None, 1.0, D)
+        return bool(np.all(D[0] == D))
 
     @cached_property
     def norms(self) -> Array:
@@ -146,8 +156,8 @@ class ColumnModel:
         g : array
             The gradient of R at w.
         tol : float
-            The largest move of an epoch, in units of the gradient, that ends the descent; a tenth of it where
-            X'DX is formed, for epochs cost nothing there.
+            The largest move of an epoch, in units of the gradient, that ends the descent; a tenth of it where X'DX is
+            formed, for epochs cost nothing there, and much less for few columns.
         exactly : callable, optional
             Minimizes the model from (X'DX, g, w, u, v) where it was formed and the descent has not arrived.
         factored : callable, optional
@@ -161,7 +171,8 @@ class ColumnModel:
             H = np.empty(working.size**2)
             _core.selected_gram(risk.design.matrix, working, D, H, risk.n_threads)
             risk.products += 1
-            epochs, _ = _core.descend_with_matrix(H, g[working], *parts, z, 0.1 * tol, _MATRIX_EPOCHS)
+            tol *= 1e-7 if working.size <= _FEW_COLUMNS else 0.1
+            epochs, _ = _core.descend_with_matrix(H, g[working], *parts, z, tol, _MATRIX_EPOCHS)
             if exactly is not None and epochs >= _MATRIX_EPOCHS:
                 z = exactly(H.reshape(z.size, z.size), g[working], w[working], *parts[:2])
         else:
@@ -187,42 +198,50 @@ class ColumnModel:
         A face too large for that gets more epochs instead: conjugate gradients that begin anew with every model do not
         get anywhere. news20, logistic + l1, 1e-5, to 1e-3: 1748 passes with 30 epochs for a model, 946 with 150.
         """
-        descend, spent, faces, most = self.risk.design.columns.descend, 0, 0, max_epochs
+        risk, spent, faces, most = self.risk, 0, 0, max_epochs
+        q = np.zeros(risk.design.n_rows)
         while True:
-            before = z.copy()
-            epochs, violation = descend(working, D, slope, *parts, z, tol, most)
+            epochs, violation = risk.design.columns.descend(working, D, slope, *parts, z, q, tol, most, risk.n_threads)
             spent += epochs
             face = np.flatnonzero(((z != 0.0) | (parts[0] == 0.0)) & (z > parts[2]) & (z < parts[3]))
             large = face.size > _MOST_FACE
             arrived = not violation > tol or faces == _FACES or (large and spent >= _MOST_EPOCHS)
             if factored is None or arrived or not face.size:
                 return spent
-            slope = slope + self._change(D, working, z - before)
             price = _MOST_EPOCHS if large else min(round(self._price(working[face])), _MOST_EPOCHS)
             most = price - spent
             if large or most > max_epochs:
                 continue
-            before, faces, most = z.copy(), faces + 1, max_epochs
-            H = np.empty(face.size**2)
-            _core.selected_gram(self.risk.design.matrix, working[face], D, H, self.risk.n_threads)
-            self.risk.products += 1
-            some = parts[0][face], parts[1][face], parts[2][face], parts[3][face]
-            z[face] = to_face(H.reshape(face.size, face.size), slope[face], some, z[face], factored)
-            slope = slope + self._change(D, working, z - before)
+            faces, most = faces + 1, max_epochs
+            q += self._onto_face(D, slope, working, face, parts, z, q, factored)
+
+    def _onto_face(
+        self,
+        D: Array,
+        slope: Array,
+        working: Indices,
+        face: Indices,
+        parts: Parts,
+        z: Array,
+        q: Array,
+        factored: Factored,
+    ) -> Array:
+        """Move z to the minimum on its face, and return by how much that changes q."""
+        risk, whole = self.risk, np.zeros(self.risk.dim)
+        H = np.empty(face.size**2)
+        _core.selected_gram(risk.design.matrix, working[face], D, H, risk.n_threads)
+        some = parts[0][face], parts[1][face], parts[2][face], parts[3][face]
+        there = slope[face] + risk.design.tdot(q, float(np.sum(q)))[working[face]]
+        to = to_face(H.reshape(face.size, face.size), there, some, z[face], factored)
+        whole[working[face]] = to - z[face]
+        z[face] = to
+        risk.products += 3
+        return D * risk.design.dot(whole)
 
     def _price(self, face: Indices) -> float:
         """Return how many epochs take the time of forming and factoring X'DX on the face: as many are tried first."""
         entries, pairs = _core.selected_size(self.risk.design.matrix, face)
         return float(_PAIR * pairs + _CUBE * face.size**3) / max(entries, 1.0)
-
-    def _change(self, D: Array, working: Indices, delta: Array) -> Array:
-        """Return X'DX delta on the working set: two products."""
-        design = self.risk.design
-        whole = np.zeros(self.risk.dim)
-        whole[working] = delta
-        rows = D * design.dot(whole)
-        self.risk.products += 2
-        return design.tdot(rows, float(np.sum(rows)))[working]
 
     def plane(self, point: LinearPoint, D: Array, ahead: Array | None, level_constant: bool) -> Plane:
         """Return the plane of the slopes that the model predicts for scores moved ahead.

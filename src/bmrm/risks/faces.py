@@ -80,10 +80,12 @@ def _newton(H: Array, gradient: Array, v: Array, factored: Factored) -> Array:
     """Return -(H + diag v)^-1 gradient, in units in which the diagonal is 1."""
     diagonal = H.diagonal() + v
     c = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
-    M = c[:, None] * H * c
+    M = H * c[:, None]
+    M *= c
     M[np.diag_indices_from(M)] += c * v * c
-    right, solve = -c * gradient, factored(M.copy(), _RIDGE)
+    right, solve = -c * gradient, factored(M, _RIDGE)
     p = solve(right)
     for _ in range(_REFINEMENTS):
-        p += solve(right - M @ p)
+        x = c * p
+        p += solve(right - c * (H @ x + v * x))
     return c * p

@@ -26,6 +26,8 @@ _REFRESH = 30
 _STRIDE = 0.2  # lam of the next model, as a share of the largest entry of the gradient
 _FIRST_EPOCHS, _LEAST_EPOCHS = 10, 5
 _PLANES = 12
+_EXACT = 1e-9  # of what a model promised: a difference so small says that the model is the risk itself
+_FEW_COLUMNS = 64  # all of them join at once where the model is the risk itself, and none is looked for to drop
 
 
 @dataclass(frozen=True)
@@ -44,10 +46,11 @@ class Coordinate(Solver, name="coordinate"):
 
     X'DX is formed on the working set where that is cheap (few columns); then an epoch of the descent costs nothing
     beside it. Otherwise the epochs run on a copy of the data by columns, which is made once and takes as much memory
-    as the data; after every sixth one, conjugate gradients move on the face that z lies in (its coordinates that are
+    as the data; after every third one, conjugate gradients move on the face that z lies in (its coordinates that are
     not 0, their signs kept), and where the epochs have cost as much as forming and factoring X'DX on the face would,
     that is done. The first models have a larger lam, so that no coordinate joins that leaves again later. Two
-    products X'g and one product X w for each iteration.
+    products X'g and one product X w for each iteration. For least squares the model is the risk itself: with few
+    columns all of them join at once, and one model is enough.
     The predicted slopes obey the optimality conditions as well as the model's minimum does, those at w only as well
     as w: that is why the bound hardly lags behind the objective.
 
@@ -88,8 +91,9 @@ class Coordinate(Solver, name="coordinate"):
         run = _Run(self, problem, start)
         if start.memory is None:
             run.settle_free()
-            run.bound(run.model.plane(run.point, run.curvature(), None, run.level_constant))
-            yield run.step()
+            if not run.at_once:
+                run.bound(run.model.plane(run.point, run.curvature(), None, run.level_constant))
+                yield run.step()
         while run.advance():
             yield run.step()
         if len(run.bundle) > 1:
@@ -109,11 +113,13 @@ class _Run:
         lower, upper = (np.array(np.broadcast_to(side, d)) for side in (self.regularizer.lower, self.regularizer.upper))
         self.penalty = Penalty(u, v, lower, upper)
         self.unbounded = self.regularizer.bounds is None
+        self.at_once = d <= _FEW_COLUMNS and self.model.quadratic  # the first model is the problem itself
+        self.screening = settings.screening and not self.at_once
         self.level_constant = self.risk.design.intercept and d - 1 in self.regularizer.free and np.isinf(upper[-1])
         self.bundle = start.bundle or Bundle(d, self.risk.floor, _PLANES, n_threads=self.risk.n_threads)
         self.bundle.max_cuts = _PLANES
-        memory: dict[str, Any] = start.memory or {"alive": np.ones(d, bool), "proof": PlaneBound(self.regularizer)}
-        self.alive, self.proof = memory["alive"], memory["proof"]
+        memory: dict[str, Any] = start.memory or {"alive": np.ones(d, bool)}
+        self.alive, self.proof = memory["alive"], memory.get("proof") or PlaneBound(self.regularizer)
         self.lower, self.stuck = memory.get("lower", -np.inf), memory.get("stuck", 0)
         self.iteration, self.worst = memory.get("iteration", 0), memory.get("worst", 0.0)
         self.excess, self.most_epochs = memory.get("excess", np.inf), memory.get("most_epochs", _FIRST_EPOCHS)
@@ -121,20 +127,25 @@ class _Run:
         self.move_to(self.risk.at(start.w, memory.get("scores")))
 
     def step(self) -> Step:
-        names = ("alive", "proof", "lower", "stuck", "iteration", "worst", "excess", "most_epochs")
+        names = ("alive", "lower", "stuck", "iteration", "worst", "excess", "most_epochs")
         memory = {name: getattr(self, name) for name in names}
+        if self.regularizer.free.size:  # else there is nothing that it remembers
+            memory["proof"] = self.proof
         memory |= {"scores": self.point.scores, "epochs": self.model.epochs}
         return Step(self.point.w, self.upper, self.lower, self.bundle, memory)
 
     def move_to(self, point: Point) -> None:
         self.point = cast(LinearPoint, point)
+        self._curvature: Array | None = None
         self.upper = self.objective(point, self.problem.lam)
 
     def objective(self, point: Point, lam: float) -> float:
         return lam * self.regularizer.value(point.w) + point.value
 
     def curvature(self) -> Array:
-        return self.model.curvature(self.point)
+        if self._curvature is None:
+            self._curvature = self.model.curvature(self.point)
+        return self._curvature
 
     def settle_free(self) -> None:
         """Minimize J over the free coordinates alone: a plane proves something only where its slope there is 0."""
@@ -174,6 +185,8 @@ class _Run:
     def working_set(self) -> tuple[Indices, bool]:
         """Return the coordinates that may move, and whether all that violate optimality are among them."""
         w, g, u = self.point.w, self.point.subgradient, self.penalty.u
+        if self.at_once:
+            return np.arange(g.size), True
         base = (w != 0.0) | (u == 0.0)
         ratio = np.divide(np.abs(g), self.excess * u, out=np.zeros_like(g), where=~base & self.alive)
         room = max(self.settings.working_set, 2 * int(base.sum()))
@@ -189,7 +202,7 @@ class _Run:
         point, D, penalty = self.point, self.curvature(), self.penalty
         if self.excess > 1.0:
             penalty = penalty.times(self.excess)
-        violation = float(penalty.violation(point.w, g)[working].max(initial=0.0))
+        violation = float(penalty.violation(point.w, g, working).max(initial=0.0))
         self.worst = max(self.worst, violation)
         near = 1.0 if self.excess > 1.0 else np.sqrt(violation / max(self.worst, 1e-300))
         share = float(np.clip(near, 0.01, self.settings.inner))
@@ -203,9 +216,10 @@ class _Run:
         promised = _core.inner(g, z - point.w) + 0.5 * float(np.sum(D * ahead * ahead))
         lam = self.excess * self.problem.lam
         promised += lam * (self.regularizer.value(z) - self.regularizer.value(point.w))
+        before = self.objective(point, lam)
         moved = self.along(line, z, promised, lam)
-        if prove and self.excess == 1.0 and -promised <= 0.1 * abs(self.upper):  # before, the bound would be far below
-            exact = moved and np.allclose(self.point.slopes, point.slopes + D * ahead, rtol=1e-9, atol=0.0)
+        exact = moved and abs(self.objective(self.point, lam) - before - promised) <= _EXACT * abs(promised)
+        if prove and self.excess == 1.0 and (exact or -promised <= 0.1 * abs(self.upper)):
             touched, ahead_of_it = (self.point, None) if exact else (point, ahead)
             self.bound(self.model.plane(touched, D, ahead_of_it, self.level_constant))
         return moved
@@ -237,6 +251,6 @@ class _Run:
         self.bundle.record(np.eye(len(self.bundle))[-1])
         lower -= 4.0 * np.finfo(np.float64).eps * _core.inner_of_sizes(plane.a, self.point.w)
         self.lower = max(self.lower, lower)
-        if self.settings.screening and np.isfinite(lower) and np.isfinite(self.model.bend):
+        if self.screening and np.isfinite(lower) and np.isfinite(self.model.bend):
             radius = np.sqrt(2.0 * self.model.bend * max(self.upper - lower, 0.0))
             self.alive &= np.abs(theta * plane.a) + self.model.norms * radius >= self.penalty.u

@@ -62,7 +62,7 @@ class ElasticSystem:
         sigma : float
             The largest curvature that a row can have, apart from its weight.
         """
-        violation = self.penalty.violation(w, g)
+        violation = self.penalty.violation(w, g, slice(None))
         near = (w != 0.0) | (np.abs(g) >= _NEAR * self.penalty.u)
         working = np.flatnonzero(near).astype(np.int64)
         if not working.size:

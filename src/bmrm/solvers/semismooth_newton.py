@@ -226,7 +226,7 @@ class _Run:
         if self.elastic is None:
             violation, diagonal = self.r * w + self.a, self.system.diagonal
         else:
-            violation, diagonal = self.elastic.penalty.violation(w, self.a), self.elastic.diagonal
+            violation, diagonal = self.elastic.penalty.violation(w, self.a, slice(None)), self.elastic.diagonal
         error = 0.5 * float((violation**2 / np.where(self.r > 0.0, self.r, diagonal)).sum())
         if self.elastic is not None:  # the bound must be good as well: slopes over their threshold are scaled down
             theta = self.regularizer.largest_multiple(self.a, self.problem.lam)

@@ -24,9 +24,10 @@ class Columns {
   virtual ~Columns() = default;
   virtual std::size_t n_rows() const = 0;
   virtual std::size_t n_cols() const = 0;
-  // z starts at w; q holds D X (z - w) and starts at 0.
+  // g belongs to a point w; q holds D X (z - w).
   virtual Descent descend(std::span<const std::int64_t> working, const double* D, std::span<const double> g,
-                          const Penalty& penalty, std::span<double> z, double* q, double tol, int max_epochs) const = 0;
+                          const Penalty& penalty, std::span<double> z, double* q, double tol, int max_epochs,
+                          int n_threads) const = 0;
 };
 
 template <class Value>
@@ -35,6 +36,8 @@ struct SparseColumns {
   std::vector<std::int64_t> indptr;
   std::vector<std::uint32_t> rows;
   std::vector<Value> values;
+
+  std::size_t n_entries(std::size_t j) const { return static_cast<std::size_t>(indptr[j + 1] - indptr[j]); }
 
   template <class Body>
   void each(std::size_t j, const Body& body) const {
@@ -69,6 +72,8 @@ template <class Value>
 struct DenseColumns {
   std::size_t n_rows, n_cols;
   std::vector<Value> values;
+
+  std::size_t n_entries(std::size_t) const { return n_rows; }
 
   template <class Body>
   void each(std::size_t j, const Body& body) const {
@@ -124,7 +129,8 @@ class ColumnsOf final : public Columns {
   std::size_t n_cols() const override { return X_.n_cols; }
 
   Descent descend(std::span<const std::int64_t> working, const double* D, std::span<const double> g,
-                  const Penalty& penalty, std::span<double> z, double* q, double tol, int max_epochs) const override {
+                  const Penalty& penalty, std::span<double> z, double* q, double tol, int max_epochs,
+                  int n_threads) const override {
     const std::vector<double> curvature = curvatures(working, D);
     std::vector<std::size_t> active = all(working.size());
     Descent done;
@@ -156,7 +162,7 @@ class ColumnsOf final : public Columns {
       } else if (++since_face >= kEpochsPerFace) {
         since_face = 0;
         most = std::min(most, max_epochs - done.epochs);
-        done.epochs += on_face({working, D, g, penalty, curvature}, z, q, 0.3 * tol, most);
+        done.epochs += on_face({working, D, g, penalty, curvature, n_threads}, z, q, 0.3 * tol, most);
         most *= 2;  // the face changes less and less
       }
     }
@@ -165,6 +171,8 @@ class ColumnsOf final : public Columns {
 
  private:
   static constexpr std::size_t kManyRows = std::size_t{1} << 17;
+  static constexpr int kStepsPerFace = 10;
+  static constexpr std::size_t kEntriesForTwo = std::size_t{1} << 16;
 
   struct Model {
     std::span<const std::int64_t> working;
@@ -172,19 +180,49 @@ class ColumnsOf final : public Columns {
     std::span<const double> g;
     const Penalty& penalty;
     const std::vector<double>& curvature;
+    int n_threads;
   };
+
+  // Coordinates in two halves of about as many entries, a thread for each: always two, so that sums do not depend on
+  // the number of threads, unless the face is small.
+  struct Face {
+    std::vector<std::size_t> at;
+    std::size_t middle = 0, n_halves = 1;
+
+    std::size_t size() const { return at.size(); }
+    std::size_t operator[](std::size_t i) const { return at[i]; }
+
+    template <class Body>
+    void each_half(int n_threads, const Body& body) const {
+      if (n_halves == 1) return body(0, 0, at.size());
+      parallel_for(2, n_threads, [&](std::size_t h) { body(h, h == 0 ? 0 : middle, h == 0 ? middle : at.size()); });
+    }
+  };
+
+  void halve(const Model& model, Face& face) const {
+    std::vector<std::size_t> until(face.size() + 1, 0);
+    for (std::size_t i = 0; i < face.size(); ++i) {
+      const std::size_t j = column(model, face[i]);
+      until[i + 1] = until[i] + (j < X_.n_cols ? X_.n_entries(j) : X_.n_rows);
+    }
+    if (until.back() < kEntriesForTwo) return;
+    face.n_halves = 2;
+    face.middle =
+        static_cast<std::size_t>(std::lower_bound(until.begin(), until.end(), until.back() / 2) - until.begin());
+  }
 
   // Conjugate gradients on the face that z lies in, as FaceDescent does with a matrix; returns the steps taken.
   int on_face(const Model& model, std::span<double> z, double* q, double tol, int most) const {
     const Penalty& penalty = model.penalty;
-    std::vector<std::size_t> face;
+    Face face;
     for (std::size_t k = 0; k < z.size(); ++k)
       if ((z[k] != 0.0 || penalty.u[k] == 0.0) && z[k] > penalty.lower[k] && z[k] < penalty.upper[k] &&
           model.curvature[k] + penalty.v[k] > 0.0)
-        face.push_back(k);
+        face.at.push_back(k);
     const std::size_t n = face.size();
     if (n == 0) return 0;
-    std::vector<double> r(n), p(n, 0.0), d(n), slope(n), ahead(X_.n_rows);
+    halve(model, face);
+    std::vector<double> r(n), p(n, 0.0), d(n), slope(n), Hd(n), ahead(face.n_halves * X_.n_rows);
     double rho = 0.0, largest = 0.0;
     const auto residual = [&] {
       double sum = 0.0;
@@ -207,12 +245,12 @@ class ColumnsOf final : public Columns {
     while (steps < most && largest > tol) {
       ++steps;
       forward(model, face, d, ahead);
+      face.each_half(model.n_threads, [&](std::size_t, std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i)
+          Hd[i] = dot(column(model, face[i]), ahead.data()) + penalty.v[face[i]] * d[i];
+      });
       double dHd = 0.0;
-      std::vector<double> Hd(n);
-      for (std::size_t i = 0; i < n; ++i) {
-        Hd[i] = dot(column(model, face[i]), ahead.data()) + penalty.v[face[i]] * d[i];
-        dHd += d[i] * Hd[i];
-      }
+      for (std::size_t i = 0; i < n; ++i) dHd += d[i] * Hd[i];
       if (!(dHd > 0.0)) break;
       const double t = rho / dHd;
       for (std::size_t i = 0; i < n; ++i) {
@@ -232,9 +270,8 @@ class ColumnsOf final : public Columns {
   }
 
   // Moves z by t p, coordinates that would change their sign to 0, if the objective falls.
-  bool move_on(const Model& model, const std::vector<std::size_t>& face, const std::vector<double>& slope,
-               const std::vector<double>& p, double t, std::span<double> z, double* q,
-               std::vector<double>& ahead) const {
+  bool move_on(const Model& model, const Face& face, const std::vector<double>& slope, const std::vector<double>& p,
+               double t, std::span<double> z, double* q, std::vector<double>& ahead) const {
     const Penalty& penalty = model.penalty;
     std::vector<double> delta(face.size());
     double gain = 0.0;
@@ -246,22 +283,26 @@ class ColumnsOf final : public Columns {
       gain += delta[i] * (slope[i] + 0.5 * penalty.v[k] * delta[i]) + penalty.u[k] * (std::abs(to) - std::abs(z[k]));
     }
     forward(model, face, delta, ahead);
-    for (std::size_t i = 0; i < ahead.size(); ++i)
+    for (std::size_t i = 0; i < X_.n_rows; ++i)
       if (model.D[i] > 0.0) gain += 0.5 * ahead[i] * ahead[i] / model.D[i];
     if (!(gain < 0.0)) return false;
-    for (std::size_t i = 0; i < ahead.size(); ++i) q[i] += ahead[i];
+    for (std::size_t i = 0; i < X_.n_rows; ++i) q[i] += ahead[i];
     for (std::size_t i = 0; i < face.size(); ++i) z[face[i]] += delta[i];
     return true;
   }
 
-  // ahead = D X x for an x on the face
-  void forward(const Model& model, const std::vector<std::size_t>& face, const std::vector<double>& x,
-               std::vector<double>& ahead) const {
+  // ahead = D X x for an x on the face; the second half, if there is one, is room to work
+  void forward(const Model& model, const Face& face, const std::vector<double>& x, std::vector<double>& ahead) const {
     patience_.check();
-    std::fill(ahead.begin(), ahead.end(), 0.0);
-    for (std::size_t i = 0; i < face.size(); ++i)
-      each(column(model, face[i]), [&](std::size_t row, double value) { ahead[row] += x[i] * value; });
-    for (std::size_t row = 0; row < ahead.size(); ++row) ahead[row] *= model.D[row];
+    face.each_half(model.n_threads, [&](std::size_t half, std::size_t begin, std::size_t end) {
+      double* own = ahead.data() + half * X_.n_rows;
+      std::fill(own, own + X_.n_rows, 0.0);
+      for (std::size_t i = begin; i < end; ++i)
+        each(column(model, face[i]), [&](std::size_t row, double value) { own[row] += x[i] * value; });
+    });
+    if (face.n_halves == 2)
+      for (std::size_t row = 0; row < X_.n_rows; ++row) ahead[row] += ahead[X_.n_rows + row];
+    for (std::size_t row = 0; row < X_.n_rows; ++row) ahead[row] *= model.D[row];
   }
 
   static std::size_t column(const Model& model, std::size_t k) { return static_cast<std::size_t>(model.working[k]); }

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "bmrm/kernel/cholesky.hpp"
 #include "bmrm/kernel/lanes.hpp"
 #include "bmrm/pool.hpp"
 
@@ -40,22 +41,43 @@ BMRM_CLONES inline void add_multiple(double c, const double* __restrict x, std::
   for (std::size_t i = 0; i < n; ++i) y[i] += c * x[i];
 }
 
-// Conjugate gradients on the face that z lies in: the coordinates that are neither 0 nor at a bound, their signs kept.
-// Coordinate descent finds the face in a few epochs, but is slow to the minimum on it where columns are alike.
+inline constexpr int kEpochsPerFace = 3;
+inline constexpr std::size_t kFactored = 75;  // n^3 / 3 operations are as many as 25 steps of conjugate gradients
+
+// Newton's step on the face that z lies in: the coordinates that are neither 0 nor at a bound, their signs kept. By
+// a factorization, or by conjugate gradients on large faces. Coordinate descent finds the face in a few epochs, but is
+// slow to the minimum on it where columns are alike.
 class FaceDescent {
  public:
   FaceDescent(std::span<const double> H, const Penalty& penalty) : H_(H), penalty_(penalty) {}
 
-  // Moves z toward the minimum on its face, coordinates that would change their sign to 0, if the objective falls.
-  void move(std::span<double> slope, std::span<double> z, int most) {
+  // Moves z toward the minimum on its face, coordinates that would change their sign to 0, until the objective falls.
+  void move(std::span<double> slope, std::span<double> z) {
     k_ = z.size();
-    collect(z);
-    if (face_.empty()) return;
-    const std::vector<double> p = step(slope, z, most);
+    for (std::size_t turn = 0, before = k_ + 1; turn < kTurns;
+         ++turn) {  // what becomes 0 stays so until the next epoch
+      collect(z);
+      if (face_.empty() || face_.size() == before) return;
+      before = face_.size();
+      const bool small = before <= kFactored;
+      const std::vector<double> p = small ? solved(slope, z) : step(slope, z, kStepsWithMatrix);
+      double t = 1.0;
+      while (t > 0.1 && !move_by(t, p, slope, z)) t *= 0.5;
+      if (!small || !(t > 0.1 || move_by(until_first(p, z), p, slope, z))) return;
+    }
+  }
+
+ private:
+  static constexpr int kStepsWithMatrix = 25;
+  static constexpr std::size_t kTurns = 20;
+  static constexpr double kRounding = 1e-15;
+
+  bool move_by(double t, const std::vector<double>& p, std::span<double> slope, std::span<double> z) const {
     std::vector<double> delta(k_, 0.0);
     for (const std::size_t j : face_) {
-      double to = std::clamp(z[j] + p[j], penalty_.lower[j], penalty_.upper[j]);
-      if (penalty_.u[j] > 0.0 && to * z[j] < 0.0) to = std::clamp(0.0, penalty_.lower[j], penalty_.upper[j]);
+      double to = std::clamp(z[j] + t * p[j], penalty_.lower[j], penalty_.upper[j]);
+      if (penalty_.u[j] > 0.0 && (to * z[j] < 0.0 || std::abs(to) <= kRounding * std::abs(z[j])))
+        to = std::clamp(0.0, penalty_.lower[j], penalty_.upper[j]);
       delta[j] = to - z[j];
     }
     const std::vector<double> change = times(delta);
@@ -65,12 +87,43 @@ class FaceDescent {
       gain += delta[j] * (slope[j] + 0.5 * change[j] + 0.5 * penalty_.v[j] * (z[j] + to)) +
               penalty_.u[j] * (std::abs(to) - std::abs(z[j]));
     }
-    if (!(gain < 0.0)) return;
+    if (!(gain < 0.0)) return false;
     for (std::size_t j = 0; j < k_; ++j) slope[j] += change[j];
     for (const std::size_t j : face_) z[j] += delta[j];
+    return true;
   }
 
- private:
+  // How far along p the first coordinate becomes 0: so far the objective falls, where p is Newton's step.
+  double until_first(const std::vector<double>& p, std::span<const double> z) const {
+    double t = 1.0;
+    for (const std::size_t j : face_)
+      if (penalty_.u[j] > 0.0 && (z[j] + p[j]) * z[j] < 0.0) t = std::min(t, -z[j] / p[j]);
+    return t;
+  }
+
+  // What is left of the optimality conditions on the face.
+  double residual(std::span<const double> slope, std::span<const double> z, std::size_t j) const {
+    const double sign = static_cast<double>(z[j] > 0.0) - static_cast<double>(z[j] < 0.0);
+    return -(slope[j] + penalty_.v[j] * z[j] + penalty_.u[j] * sign);
+  }
+
+  // Newton's step, in units in which the diagonal is 1.
+  std::vector<double> solved(std::span<const double> slope, std::span<const double> z) const {
+    const std::size_t n = face_.size();
+    std::vector<double> M(n * n), r(n), unit(n), p(k_, 0.0);
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::size_t j = face_[i];
+      const double bend = H_[j * k_ + j] + penalty_.v[j];
+      unit[i] = bend > 0.0 ? 1.0 / std::sqrt(bend) : 0.0;
+      r[i] = unit[i] * residual(slope, z, j);
+      for (std::size_t l = 0; l < i; ++l) M[i * n + l] = unit[i] * unit[l] * H_[j * k_ + face_[l]];
+      M[i * n + i] = bend > 0.0 ? 1.0 : 0.0;
+    }
+    solve_semidefinite(M, r);
+    for (std::size_t i = 0; i < n; ++i) p[face_[i]] = unit[i] * r[i];
+    return p;
+  }
+
   void collect(std::span<const double> z) {
     face_.clear();
     for (std::size_t j = 0; j < k_; ++j)
@@ -100,10 +153,7 @@ class FaceDescent {
       }
       return sum;
     };
-    for (const std::size_t j : face_) {
-      const double sign = static_cast<double>(z[j] > 0.0) - static_cast<double>(z[j] < 0.0);
-      r[j] = -(slope[j] + penalty_.v[j] * z[j] + penalty_.u[j] * sign);
-    }
+    for (const std::size_t j : face_) r[j] = residual(slope, z, j);
     first = rho = precondition();
     d = scaled;
     for (int iteration = 0; iteration < most && rho > 1e-6 * first; ++iteration) {
@@ -132,9 +182,6 @@ class FaceDescent {
 };
 
 // H is k x k, symmetric, row after row. z starts at w; slope starts as g and is kept up to date.
-inline constexpr int kEpochsPerFace = 6;
-inline constexpr int kStepsPerFace = 25;
-
 inline Descent descend_with_matrix(std::span<const double> H, const Penalty& penalty, std::span<double> slope,
                                    std::span<double> z, double tol, int max_epochs) {
   const std::size_t k = z.size();
@@ -152,7 +199,7 @@ inline Descent descend_with_matrix(std::span<const double> H, const Penalty& pen
     }
     patience.check();
     if (!(done.violation > tol)) break;
-    if (done.epochs % kEpochsPerFace == 0) FaceDescent(H, penalty).move(slope, z, kStepsPerFace);
+    if (done.epochs % kEpochsPerFace == 0) FaceDescent(H, penalty).move(slope, z);
   }
   return done;
 }
