@@ -203,9 +203,7 @@ class _Run:
             after = _core.inner(self.r * end.w, line.direction) + line.slope_at(t)
             if abs(after) <= _FLAT * abs(before):
                 return t
-            if not before < after:  # a line without curvature, or rounding
-                break
-            guess, t = t, t * before / (before - after)
+            guess, t = t, t * before / (before - after) if after > before else np.inf
             if not 0.1 <= t <= 4.0:
                 break
         return linesearch.minimize(self.problem, line, guess, _FLAT)
