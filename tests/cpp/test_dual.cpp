@@ -37,9 +37,13 @@ struct Data {
   }
 };
 
-// The dual value rises, the gap falls to 0, and w stays what the slopes say.
+// How rows are visited: by one block, by two with the sigma that always rises, or with one that is chosen.
+enum class By { kOne, kSafe, kChosen };
+
+// The dual value rises, the gap falls to 0, and w stays what the slopes say. Returns w.
 template <class L, class View>
-void check(const L& loss, const View& X, bool intercept, bool weighted) {
+std::vector<double> check(const L& loss, const View& X, bool intercept, bool weighted, By by = By::kOne,
+                          int n_threads = 1) {
   const std::size_t d = kColumns + intercept;
   std::vector<double> y(kRows), weight(kRows), offset(kRows), inverse(d), q(kRows), zero(kRows);
   for (std::size_t i = 0; i < kRows; ++i) {
@@ -66,7 +70,8 @@ void check(const L& loss, const View& X, bool intercept, bool weighted) {
   };
   const std::vector<double> first = recomputed();
   std::copy(first.begin(), first.end(), w.begin());  // the point looks at this very array
-  double reach = kInfinity, value = -kInfinity;
+  double reach = kInfinity, value = -kInfinity, sigma = by == By::kSafe ? 2.0 : 1.0, least = sigma;
+  std::vector<double> scratch(2 * d);
   for (std::uint64_t round = 0; round < 3000; ++round) {
     for (std::size_t i = 0; i < kRows; ++i)
       f[i] = row_dot(X, i, w.data()) + (intercept ? w[kColumns] : 0.0) + offset[i];
@@ -75,7 +80,7 @@ void check(const L& loss, const View& X, bool intercept, bool weighted) {
     for (std::size_t j = 0; j < d; ++j) norm += w[j] * w[j] / (D.empty() ? 1.0 : D[j]);
     const double dual = sums.offset - 0.5 * kLam * norm;
     assert(std::abs(sums.value + 0.5 * kLam * norm - dual - sums.gap) <= 1e-8 * (1.0 + std::abs(sums.value)));
-    assert(dual >= value - 1e-9 * (1.0 + std::abs(value)));
+    assert(by == By::kChosen || dual >= value - 1e-9 * (1.0 + std::abs(value)));
     value = dual;
     std::vector<std::int64_t> sorted = active;
     std::sort(sorted.begin(), sorted.end());
@@ -83,10 +88,33 @@ void check(const L& loss, const View& X, bool intercept, bool weighted) {
     if (sums.gap <= 1e-5) break;
     assert(round < 2999);
     const std::span<std::int64_t> some(active.data(), sums.n_active);
-    reach = DualCoordinates(X, loss, problem, point).epoch(some, round, reach).movement;
+    DualCoordinates rows_of_X(X, loss, problem, point);
+    const DualEpoch epoch = by == By::kOne ? rows_of_X.epoch(some, round, reach)
+                                           : rows_of_X.epoch(some, round, reach, {3, sigma, least, scratch, n_threads});
+    assert(epoch.n_active <= sums.n_active && sigma >= least && sigma <= 2.0);
+    reach = epoch.movement;
   }
   const std::vector<double> fresh = recomputed();
   for (std::size_t j = 0; j < d; ++j) assert(std::abs(fresh[j] - w[j]) <= 1e-9 * (1.0 + std::abs(w[j])));
+  return w;
+}
+
+// Two blocks find the same on one thread and on two.
+template <class L, class View>
+void check_blocks(const L& loss, const View& X) {
+  for (const By by : {By::kSafe, By::kChosen})
+    for (const bool intercept : {false, true}) {
+      rng.seed(5);  // for the same offsets and weights
+      const std::vector<double> w = check(loss, X, intercept, intercept, by, 1);
+      rng.seed(5);
+      assert(w == check(loss, X, intercept, intercept, by, 2));
+    }
+}
+
+void check_merges() {
+  assert(dual_merges(3 * kEntriesPerTask, 10) == 0 && dual_merges(4 * kEntriesPerTask, 10) == 4);
+  assert(dual_merges(1000 * kEntriesPerTask, 10) == 16);
+  assert(dual_merges(1000 * kEntriesPerTask, 100 * kEntriesPerTask) == 0);
 }
 
 // Every loss on dense data, and one loss on every layout: all pairs would take minutes to compile.
@@ -102,11 +130,16 @@ void check_csr(const Data& data) {
   const std::vector<Index> indices(data.indices.begin(), data.indices.end());
   const Csr<Value, Index> X{kRows, kColumns, data.indptr.data(), indices.data(), values.data()};
   for (const bool intercept : {false, true}) check(Hinge{}, X, intercept, !intercept);
+  check_blocks(SquaredHinge{}, X);
 }
 
 void check_layouts(const Data& data) {
   const std::vector<float> narrow(data.dense.begin(), data.dense.end());
   check(Hinge{}, Dense<float>{kRows, kColumns, narrow.data()}, true, false);
+  const Dense<double> X{kRows, kColumns, data.dense.data()};
+  check_blocks(Hinge{}, X);
+  check_blocks(Logistic{}, X);
+  check_blocks(LeastAbsolute{}, X);
   check_csr<float, std::int32_t>(data);
   check_csr<float, std::int64_t>(data);
   check_csr<double, std::int32_t>(data);
@@ -167,6 +200,7 @@ int main() {
   check_loss(PiecewiseQuadratic{PiecewiseQuadratic::Of::kMargin, {0.0, 1.0}, {0, -3, 1, 0, -1, 1, 0, 0, 0}}, data);
   check_layouts(data);
   check_many_rows();
+  check_merges();
   check_order();
   std::puts("dual: ok");
 }

@@ -184,3 +184,51 @@ def test_checks_are_a_small_part_of_the_work(data):
     assert often.converged
     assert seldom.converged
     assert seldom.iterations < often.iterations
+
+
+@pytest.fixture(scope="module")
+def many_rows():
+    """Enough entries for two blocks of rows side by side."""
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(6000, 50)) / 7.0 + 0.1
+    return X, np.where(X[:, 0] + 0.1 * rng.normal(size=6000) > 0.1, 1.0, -1.0)
+
+
+@pytest.mark.parametrize("loss", [Hinge(), SquaredHinge(), Logistic()], ids=repr)
+def test_two_blocks_of_rows(loss, many_rows):
+    """The number of threads changes nothing, and the optimum is that of the bundle method."""
+    X, y = many_rows
+    one, two = (
+        solve(Problem(LinearRisk(X, y, loss, n_threads=n), "l2", 1e-3), "dual_coordinate", tol=1e-6) for n in (1, 2)
+    )
+    assert one.converged
+    np.testing.assert_array_equal(one.w, two.w)
+    assert [record.lower for record in one.history] == [record.lower for record in two.history]
+    other = solve(Problem(LinearRisk(X, y, loss, n_threads=1), "l2", 1e-3), "ls_bmrm", tol=1e-5, max_seconds=30)
+    assert max(record.lower for record in one.history) <= other.certificate.upper * (1 + 1e-12)
+    assert one.certificate.upper == pytest.approx(other.certificate.upper, rel=2e-5)
+
+
+def test_two_blocks_keep_w_that_of_the_slopes(many_rows):
+    rows = dual(*many_rows, SquaredHinge(), 1e-3)
+    point = rows.flat()
+    before = rows.value(point)
+    for key in range(8):
+        rows.epoch(point, key, reach=np.inf)
+        assert rows.value(point) > before
+        before = rows.value(point)
+    assert 1.0 <= point.pace[1] <= point.pace[0] <= 2.0
+    assert point.pace[0] != 1.0
+    kept, error = point.w.copy(), point.error
+    rows.renew(point, np.zeros(50))
+    assert rows.norm(kept - point.w) <= error + point.error
+
+
+def test_two_blocks_can_be_taken_up_again(many_rows):
+    X, y = many_rows
+    problem = Problem(LinearRisk(X, y, Logistic(), n_threads=2), "l2", 1e-3)
+    whole = solve(problem, "dual_coordinate", tol=1e-9)
+    part = solve(problem, "dual_coordinate", tol=1e-9, max_iter=2)
+    assert not part.converged
+    rest = solve(problem, "dual_coordinate", tol=1e-9, start=part)
+    np.testing.assert_array_equal(whole.w, rest.w)

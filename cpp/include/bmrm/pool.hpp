@@ -41,11 +41,14 @@ inline Poll& poll_hook() {
 class Patience {
  public:
   void check() {
-    if (poll_hook() == nullptr) return;
+    if (is_over()) throw Interrupted();
+  }
+  bool is_over() {
+    if (poll_hook() == nullptr) return false;
     const auto now = std::chrono::steady_clock::now();
-    if (now < next_) return;
+    if (now < next_) return false;
     next_ = now + std::chrono::milliseconds(20);
-    if (poll_hook()()) throw Interrupted();
+    return poll_hook()();
   }
 
  private:

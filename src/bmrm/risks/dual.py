@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,9 @@ class DualPoint:
         A permutation of the rows; the first ``n_active`` are visited, the others are settled.
     length, error : float
         Bounds of w and of the rounding error in it, in the norm of S.
+    pace : array
+        Where two blocks of rows work side by side: how many times each takes its own changes of w, and the least that
+        may be: see `DualBlocks` in dual.hpp.
     """
 
     w: Array
@@ -40,6 +43,7 @@ class DualPoint:
     n_active: int
     length: float = 0.0
     error: float = 0.0
+    pace: Array = field(default_factory=lambda: np.ones(2))
 
 
 @dataclass(frozen=True)
@@ -182,6 +186,7 @@ class DualRows(Dual):
         self._rows = (risk.weight, risk.scale)
         design = risk.design
         self._q = np.empty(design.n_rows)
+        self._scratch = np.empty(2 * risk.dim)
         _core.dual_steps(design.matrix, *self._rows, self._inverse, lam, design.intercept, self._q, risk.n_threads)
         self._problem = (
             design.matrix, risk.kernel, risk.targets, *self._rows, risk.offset, self._q, self._inverse, lam,
@@ -219,7 +224,12 @@ class DualRows(Dual):
 
     def _visit(self, point: DualPoint, key: int, reach: float) -> tuple[float, float, float, int, int, int]:
         active = point.active[: point.n_active]
-        return _core.dual_epoch(*self._problem, point.w, point.s, point.b, active, key, reach)
+        estimate, movement, way, changed, n_active, entries, merges = _core.dual_epoch(
+            *self._problem, point.w, point.s, point.b, active, key, reach, point.pace, self._scratch,
+            self.risk.n_threads,
+        )  # fmt: skip
+        point.error += 8.0 * _EPS * merges * (point.length + way)  # each merge rounds w a few times
+        return estimate, movement, way, changed, n_active, entries
 
     def _look(self, point: DualPoint, reach: float) -> tuple[float, float, float, float, int]:
         risk = self.risk

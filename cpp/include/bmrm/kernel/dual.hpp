@@ -11,12 +11,14 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <thread>
 #include <vector>
 
 #include "bmrm/kernel/evaluate.hpp"
@@ -51,6 +53,23 @@ struct DualEpoch {
   std::size_t n_entries = 0;  // of the rows visited
 };
 
+// How two blocks of rows work side by side (CoCoA+): each takes its own changes of w sigma times, 1 <= sigma <= 2, in
+// place of those of the other that it does not see. What they find does not depend on the number of threads.
+struct DualBlocks {
+  std::size_t n_merges;  // of the changes of w, in an epoch
+  double& sigma;
+  double& least;              // that sigma may be
+  std::span<double> scratch;  // 2 numbers for each coordinate of w
+  int n_threads;
+};
+
+// How often to merge; 0: one block. A merge costs about as much as an entry for each coordinate, and waking a thread as
+// much as thousands of entries; with fewer than 4 merges in an epoch the blocks know too little of each other.
+inline std::size_t dual_merges(std::size_t n_entries, std::size_t dim) {
+  const std::size_t n_merges = std::min(n_entries / kEntriesPerTask, n_entries / (4 * std::max<std::size_t>(1, dim)));
+  return n_merges < 4 ? 0 : std::min<std::size_t>(n_merges, 16);
+}
+
 template <class L>
 bool is_settled(const L& loss, double f, double y, double s, double reach) {
   if constexpr (PiecewiseQuadraticLoss<L>) {
@@ -72,45 +91,144 @@ class DualCoordinates {
 
   // Visits the active rows once, in random order; those that turn out to be settled are moved to the end.
   DualEpoch epoch(std::span<std::int64_t> active, std::uint64_t key, double reach) {
-    constexpr std::size_t kAhead = 8;  // rows: first their numbers are asked for, then, as far again, their entries
-    RandomOrder order(active, key);
-    const std::size_t n = active.size();
-    for (std::size_t k = 0; k < std::min(n, 2 * kAhead); ++k) ask_for_numbers(order.draw(k));
-    for (std::size_t k = 0; k < std::min(n, kAhead); ++k) prefetch_row(X_, static_cast<std::size_t>(active[k]));
-    std::vector<std::int64_t> settled;
-    DualEpoch sums;
+    Block block(active, key, point_.w.data(), 1.0);
     Patience patience;
-    for (std::size_t k = 0; k < n; ++k) {
-      if (k + 2 * kAhead < n) ask_for_numbers(order.draw(k + 2 * kAhead));
-      if (k + kAhead < n) prefetch_row(X_, static_cast<std::size_t>(active[k + kAhead]));
-      if (k % 256 == 255) patience.check();
-      const std::int64_t i = active[k];
-      if (step(static_cast<std::size_t>(i), reach, sums))
-        settled.push_back(i);
-      else
-        active[sums.n_active++] = i;
+    bool stopped = false;
+    visit(block, active.size(), reach, [&] { return !(stopped = patience.is_over()); });
+    const DualEpoch sums = finish(active, std::span(&block, 1));
+    if (stopped) throw Interrupted();
+    return sums;
+  }
+
+  // The same by two blocks, each half of the rows, whose changes of w are added n_merges times.
+  DualEpoch epoch(std::span<std::int64_t> active, std::uint64_t key, double reach, const DualBlocks& by) {
+    const std::size_t n = active.size(), half = n / 2, d = point_.w.size();
+    // Both orders are random, so this makes new halves of those of the last epoch.
+    std::swap_ranges(active.data() + n / 4, active.data() + half, active.data() + half);
+    std::array<Block, 2> blocks{Block(active.first(half), key, by.scratch.data(), by.sigma),
+                                Block(active.subspan(half), ~key, by.scratch.data() + d, by.sigma)};
+    for (const Block& block : blocks) std::copy(point_.w.begin(), point_.w.end(), block.w);
+    const auto caller = std::this_thread::get_id();
+    std::atomic<bool> stopped = false;
+    Patience patience;
+    const auto go_on = [&] {  // only the caller may ask
+      if (std::this_thread::get_id() == caller && patience.is_over()) stopped = true;
+      return !stopped;
+    };
+    for (std::size_t k = 1; k <= by.n_merges && !stopped; ++k) {
+      try {
+        parallel_for(2, by.n_threads, [&](std::size_t at) {
+          visit(blocks[at], blocks[at].rows.size() * k / by.n_merges, reach, go_on);
+        });
+      } catch (const Interrupted&) {
+        stopped = true;
+      }
+      merge(blocks, by);  // in any case: w is that of the slopes again
     }
-    sums.variation = std::sqrt(static_cast<double>(sums.n_updates) * sums.variation);
-    std::copy(settled.begin(), settled.end(), active.begin() + static_cast<std::ptrdiff_t>(sums.n_active));
+    const DualEpoch sums = finish(active, blocks);
+    if (stopped) throw Interrupted();
     return sums;
   }
 
  private:
+  // Rows that are visited one after the other, with a w of their own.
+  struct Block {
+    Block(std::span<std::int64_t> own, std::uint64_t key, double* w_, double sigma_)
+        : order(own, key), rows(own), w(w_), sigma(sigma_) {}
+    RandomOrder order;
+    std::span<std::int64_t> rows;
+    double* w;
+    double sigma;          // how many times each change counts in w
+    std::size_t next = 0;  // rows visited
+    double rise = 0.0;     // of sum p (b + s offset) since the last merge
+    std::vector<std::int64_t> settled;
+    DualEpoch sums;
+  };
+
+  // Visits the rows of a block up to `until`; `go_on` is asked now and then.
+  template <class GoOn>
+  void visit(Block& block, std::size_t until, double reach, const GoOn& go_on) {
+    constexpr std::size_t kAhead = 8;  // rows: first their numbers are asked for, then, as far again, their entries
+    const auto active = block.rows;
+    const std::size_t n = active.size();
+    if (block.next == 0) {
+      for (std::size_t k = 0; k < std::min(n, 2 * kAhead); ++k) ask_for_numbers(block.order.draw(k));
+      for (std::size_t k = 0; k < std::min(n, kAhead); ++k) prefetch_row(X_, static_cast<std::size_t>(active[k]));
+    }
+    for (; block.next < until; ++block.next) {
+      const std::size_t k = block.next;
+      if (k % 256 == 255 && !go_on()) return;
+      if (k + 2 * kAhead < n) ask_for_numbers(block.order.draw(k + 2 * kAhead));
+      if (k + kAhead < n) prefetch_row(X_, static_cast<std::size_t>(active[k + kAhead]));
+      const std::int64_t i = active[k];
+      if (step(static_cast<std::size_t>(i), reach, block))
+        block.settled.push_back(i);
+      else
+        active[block.sums.n_active++] = i;
+    }
+  }
+
+  // Adds the changes of w by both blocks, and chooses sigma. With u_k, sigma times the change by block k, the blocks'
+  // models of the dual value are right, or too low, where sigma >= |u_1 + u_2|^2 / (|u_1|^2 + |u_2|^2): then it rises.
+  // Half way between that and 1 is faster, and rises too as long as there is slack in the steps themselves. After a
+  // fall sigma never again gets below a larger `least`; 2 is always enough.
+  void merge(std::array<Block, 2>& blocks, const DualBlocks& by) {
+    double *first = blocks[0].w, *second = blocks[1].w, *w = point_.w.data();
+    double own = 0.0, both = 0.0, along = 0.0;
+    const double per = 1.0 / by.sigma;
+    for (std::size_t j = 0; j < point_.w.size(); ++j) {
+      const double a = first[j] - w[j], b = second[j] - w[j], sum = a + b;
+      const double weight = problem_.inverse.empty() ? 1.0 : 1.0 / problem_.inverse[j];
+      own += weight * (a * a + b * b), both += weight * sum * sum, along += weight * sum * w[j];
+      w[j] += per * sum;
+      first[j] = second[j] = w[j];
+    }
+    const double rise = blocks[0].rise + blocks[1].rise, fall = per * (along + 0.5 * per * both) / per_lam_;
+    if (rise - fall < -1e-9 * (std::abs(rise) + std::abs(fall))) by.least = std::min(2.0, by.least + 0.25);
+    by.sigma = std::clamp(own > 0.0 ? 0.5 + 0.5 * both / own : 1.0, by.least, 2.0);
+    for (Block& block : blocks) block.sigma = by.sigma, block.rise = 0.0;
+  }
+
+  // Adds up what the blocks have found, and moves the settled rows to the end.
+  DualEpoch finish(std::span<std::int64_t> active, std::span<const Block> blocks) const {
+    DualEpoch sums;
+    std::vector<std::int64_t> order;
+    order.reserve(active.size());
+    for (const Block& block : blocks) {
+      const auto rows = block.rows;
+      order.insert(order.end(), rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(block.sums.n_active));
+      order.insert(order.end(), rows.begin() + static_cast<std::ptrdiff_t>(block.next), rows.end());
+      sums.estimate += block.sums.estimate;
+      sums.movement = std::max(sums.movement, block.sums.movement);
+      sums.variation += block.sums.variation;
+      sums.n_updates += block.sums.n_updates;
+      sums.n_entries += block.sums.n_entries;
+    }
+    sums.n_active = order.size();
+    for (const Block& block : blocks) order.insert(order.end(), block.settled.begin(), block.settled.end());
+    std::copy(order.begin(), order.end(), active.begin());
+    sums.variation = std::sqrt(static_cast<double>(sums.n_updates) * sums.variation);
+    return sums;
+  }
+
   // Moves the slope of row i; true if the row is settled.
-  bool step(std::size_t i, double reach, DualEpoch& sums) {
-    const double p = problem_.rows.at(i), y = problem_.rows.y[i], q = problem_.q[i], s = point_.s[i];
-    const double f = score(i);
+  bool step(std::size_t i, double reach, Block& block) {
+    DualEpoch& sums = block.sums;
+    const double p = problem_.rows.at(i), y = problem_.rows.y[i], q = block.sigma * problem_.q[i], s = point_.s[i];
+    const double f = score(i, block.w);
     sums.n_entries += row_entries(X_, i);
     const DualStep next = dual_step(loss_, f, s, y, q);
     sums.estimate += p * excess(next.value, s, point_.b[i], f);
     const double change = next.slope - s;
     if (change == 0.0) return next.dslope == 0.0 && is_settled(loss_, f, y, s, reach);
+    block.rise += p * (next.b - point_.b[i] + (problem_.offset.empty() ? 0.0 : change * problem_.offset[i]));
     point_.s[i] = next.slope;
     point_.b[i] = next.b;
-    move(i, -p * change * per_lam_);
+    const double c = -p * change * block.sigma * per_lam_;
+    move(i, c, block.w);
     ++sums.n_updates;
     sums.movement = std::max(sums.movement, std::abs(next.z - f));
-    sums.variation += p * q * per_lam_ * change * change;
+    sums.variation -= c * q * change;
     return false;
   }
 
@@ -122,15 +240,15 @@ class DualCoordinates {
     prefetch(problem_.rows.y.data() + i);
   }
 
-  double score(std::size_t i) const {
-    double f = row_dot(X_, i, point_.w.data());
-    if (problem_.intercept) f += point_.w[X_.n_cols];
+  double score(std::size_t i, const double* w) const {
+    double f = row_dot(X_, i, w);
+    if (problem_.intercept) f += w[X_.n_cols];
     return problem_.offset.empty() ? f : f + problem_.offset[i];
   }
 
-  void move(std::size_t i, double c) {
-    row_axpy(X_, i, c, problem_.inverse, point_.w.data());
-    if (problem_.intercept) point_.w[X_.n_cols] += problem_.inverse.empty() ? c : c * problem_.inverse[X_.n_cols];
+  void move(std::size_t i, double c, double* w) const {
+    row_axpy(X_, i, c, problem_.inverse, w);
+    if (problem_.intercept) w[X_.n_cols] += problem_.inverse.empty() ? c : c * problem_.inverse[X_.n_cols];
   }
 
   const View& X_;
@@ -154,8 +272,7 @@ void dual_steps(const View& X, const Rows& rows, std::span<const double> inverse
 inline std::size_t spans_of_rows(std::size_t n_rows) { return std::max<std::size_t>(1, n_rows / kRowsPerTask); }
 template <class Body>
 void each_span_of_rows(std::size_t n_rows, std::size_t n_tasks, int n_threads, const Body& body) {
-  parallel_for(n_tasks, n_threads,
-               [&](std::size_t k) { body(n_rows * k / n_tasks, n_rows * (k + 1) / n_tasks, k); });
+  parallel_for(n_tasks, n_threads, [&](std::size_t k) { body(n_rows * k / n_tasks, n_rows * (k + 1) / n_tasks, k); });
 }
 
 // The slopes and offsets of the proximal points of v. Where many rows have the same v and y, as at the start, Newton's
@@ -232,7 +349,7 @@ DualCheck dual_check(const L& loss, std::span<const double> f, const Rows& rows,
     value.add(parts[k].value), plane.add(parts[k].offset);
     check.gap += parts[k].gap, check.size += parts[k].size;
     settled.insert(settled.end(), middle, own.end());
-    std::copy(own.begin(), middle, active.begin() + static_cast<std::ptrdiff_t>(check.n_active));
+    if (k > 0) std::copy(own.begin(), middle, active.begin() + static_cast<std::ptrdiff_t>(check.n_active));
     check.n_active += parts[k].n_active;
   }
   std::copy(settled.begin(), settled.end(), active.begin() + static_cast<std::ptrdiff_t>(check.n_active));
