@@ -44,12 +44,12 @@ std::pair<double, double> selected_size(const Matrix& X, In<std::int64_t> column
   return {size.entries, size.pairs};
 }
 
-void column_sizes(const Matrix& X, In<double> weight, Out<double> squares, Out<std::int64_t> counts) {
-  require_size(weight.size(), X.n_rows(), "weight");
+void column_sizes(const Matrix& X, OptionalIn weight, Out<double> squares, Out<std::int64_t> counts, int n_threads) {
+  const auto p = optional_view(weight, X.n_rows(), "weight");
   require_size(squares.size(), X.n_cols(), "squares");
   require_size(counts.size(), X.n_cols(), "counts");
   nb::gil_scoped_release unlocked;
-  X.column_sizes(weight.data(), squares.data(), counts.data());
+  X.column_sizes(p.empty() ? nullptr : p.data(), squares.data(), counts.data(), n_threads);
 }
 
 std::unique_ptr<Columns> columns_of(const Matrix& X) {
@@ -104,7 +104,7 @@ void bind_coordinate(nb::module_& m) {
         "H = X_W' D X_W, row after row, for increasing columns W; column n_cols is the constant one.");
   m.def("selected_size", &selected_size, "X"_a, "columns"_a,
         "Entries of the columns, and pairs of entries of the same row: about what an epoch and X'DX cost.");
-  m.def("column_sizes", &column_sizes, "X"_a, "weight"_a, "squares"_a, "counts"_a,
+  m.def("column_sizes", &column_sizes, "X"_a, "weight"_a.none(), "squares"_a, "counts"_a, "n_threads"_a = 1,
         "Adds sum_i weight_i x_ij^2 and the number of entries of each column.");
   m.def("descend_with_matrix", &descend_with_matrix, "H"_a, "slope"_a, "u"_a, "v"_a, "lower"_a, "upper"_a, "z"_a,
         "tol"_a, "max_epochs"_a,

@@ -29,12 +29,12 @@ std::tuple<double, double, double> evaluate_line(const HeldLine& line, double t,
 }
 
 std::tuple<double, double, int, bool> minimize(const std::vector<HeldLine*>& lines, double p, double q, double guess,
-                                               int n_threads) {
+                                               int n_threads, double accuracy) {
   require(guess > 0.0, "guess must be positive");
   std::vector<LineTerm*> terms;
   for (HeldLine* line : lines) terms.push_back(line->term.get());
   nb::gil_scoped_release unlocked;
-  const LineMinimum best = LineSearch(terms, p, q, n_threads).minimize(guess);
+  const LineMinimum best = LineSearch(terms, p, q, n_threads, accuracy).minimize(guess);
   return {best.t, best.slope, best.trials, best.bounded};
 }
 
@@ -45,8 +45,9 @@ void bind_lines(nb::module_& m) {
       .def("evaluate", &evaluate_line, "t"_a, "n_threads"_a = 1, "Value, left slope, right slope.");
   m.def("line", &make_held_line, "loss"_a, "f"_a, "g"_a, "y"_a, "weight"_a.none(), "scale"_a,
         "The loss on a line through scores f in direction g.");
-  m.def("minimize_on_line", &minimize, "lines"_a, "p"_a, "q"_a, "guess"_a = 1.0, "n_threads"_a = 1,
-        "Exact minimum over t >= 0 of p t + q t^2/2 + the lines: (t, right slope, trials, bounded).");
+  m.def("minimize_on_line", &minimize, "lines"_a, "p"_a, "q"_a, "guess"_a = 1.0, "n_threads"_a = 1, "accuracy"_a = 1e-9,
+        "Minimum over t >= 0 of p t + q t^2/2 + the lines: (t, right slope, trials, bounded).\n\n"
+        "The slope there is no more than accuracy times that at 0.");
 }
 
 }  // namespace bmrm::py

@@ -25,6 +25,12 @@ std::pair<double, double> evaluate(const AnyScalarLoss& loss, In<double> f, In<d
   return {sum.value, sum.slope};
 }
 
+double steepest(const AnyScalarLoss& loss, In<double> f, In<double> y, OptionalIn weight, double scale, double e) {
+  const Rows rows = rows_of(y, weight, scale, f.size());
+  nb::gil_scoped_release unlocked;
+  return std::visit([&](const auto& one) { return bmrm::steepest(one, view(f), rows, e); }, loss);
+}
+
 // slopes_i = weight_i times the end of the subdifferential that is largest in direction g_i
 void extreme(const AnyScalarLoss& loss, In<double> f, In<double> g, In<double> y, OptionalIn weight, double scale,
              Out<double> slopes) {
@@ -109,6 +115,8 @@ void bind_losses(nb::module_& m) {
   auto loss = nb::class_<AnyScalarLoss>(m, "ScalarLoss", "A compiled scalar loss.");
   loss.def("evaluate", &evaluate, "f"_a, "y"_a, "weight"_a.none(), "scale"_a, "slopes"_a, "n_threads"_a = 1,
            "Weighted value and the sum of the slopes; slopes[i] = weight[i] * dl/df.")
+      .def("steepest", &steepest, "f"_a, "y"_a, "weight"_a.none(), "scale"_a, "e"_a,
+           "The norm of the weighted slopes, each the steeper one of those at f[i] - e and f[i] + e.")
       .def("extreme", &extreme, "f"_a, "g"_a, "y"_a, "weight"_a.none(), "scale"_a, "slopes"_a,
            "slopes[i] = weight[i] * the subgradient that is largest in direction g[i].")
       .def("curvature", &curvature, "f"_a, "y"_a, "weight"_a.none(), "scale"_a, "out"_a,

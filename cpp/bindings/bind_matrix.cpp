@@ -101,6 +101,11 @@ void row_norms(const Matrix& X, Out<double> out, int n_threads) {
   X.row_norms(out.data(), n_threads);
 }
 
+double square_sum(const Matrix& X, int n_threads) {
+  nb::gil_scoped_release unlocked;
+  return X.square_sum(n_threads);
+}
+
 std::pair<double, double> evaluate(Matrix& X, const AnyScalarLoss& loss, In<double> w, double constant,
                                    OptionalIn offset, In<double> y, OptionalIn weight, double scale, Out<double> scores,
                                    Out<double> slopes, Out<double> gradient, int n_threads) {
@@ -172,6 +177,7 @@ void bind_matrix(nb::module_& m) {
            "The lower triangle of out = sum over k of c[k] x x', x the row rows[k].")
       .def("squares", &squares, "c"_a, "out"_a, "n_threads"_a = 1, "out[j] = sum over i of c[i] X[i, j]^2")
       .def("row_norms", &row_norms, "out"_a, "n_threads"_a = 1, "out[i] = |x_i|^2")
+      .def("square_sum", &square_sum, "n_threads"_a = 1, "The sum of the squares of all entries.")
       .def("evaluate", &evaluate, "loss"_a, "w"_a, "constant"_a, "offset"_a.none(), "y"_a, "weight"_a.none(), "scale"_a,
            "scores"_a, "slopes"_a, "gradient"_a, "n_threads"_a = 1,
            "scores = X w + constant + offset, weighted slopes of the loss, gradient = X' slopes.\n\n"

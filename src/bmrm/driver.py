@@ -201,6 +201,7 @@ class _Run:
 
     def to_the_end(self, start: Start) -> Result:
         self.start = start
+        self.problem.risk.forget()
         steps = self.solver.steps(self.problem, start)
         try:
             status = self._follow(steps)
@@ -283,7 +284,7 @@ class _Run:
             seconds=self._seconds(),
             history=tuple(self.history),
             solver=self.solver.name,
-            state=State(self.problem, self.solver, bundle, copy.deepcopy(memory)),
+            state=State(self.problem, self.solver, bundle, memory),
         )
 
 

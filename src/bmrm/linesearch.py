@@ -22,7 +22,7 @@ _ENOUGH = 0.1  # a slope so much flatter than at the start ends a search by slop
 _BOTTOM = -1e31  # where a search on a line without a minimum ends
 
 
-def minimize(problem: Problem, line: Line, guess: float = 1.0) -> float:
+def minimize(problem: Problem, line: Line, guess: float = 1.0, accuracy: float = 1e-9) -> float:
     """Return the step t >= 0 that minimizes J along the line, within the bounds on w.
 
     Where a risk without a floor falls for ever, the step leads to an objective below -1e30, if it can be found.
@@ -34,15 +34,21 @@ def minimize(problem: Problem, line: Line, guess: float = 1.0) -> float:
         Of the problem's risk.
     guess : float
         Where the search begins, above 0.
+    accuracy : float
+        Of the slope at 0: so much may be left of it where the compiled search ends.
     """
     along = problem.regularizer.along(line.start.w, line.direction)
     longest = _longest_step(problem, line)
     compiled = line.terms()
-    t = _exact(problem, along, compiled, guess) if compiled else _by_slope(problem, along, line, min(guess, longest))
+    t = (
+        _exact(problem, along, compiled, guess, accuracy)
+        if compiled
+        else _by_slope(problem, along, line, min(guess, longest))
+    )
     return min(t, longest)
 
 
-def _exact(problem: Problem, along: Along, compiled: list[Any], guess: float) -> float:
+def _exact(problem: Problem, along: Along, compiled: list[Any], guess: float, accuracy: float) -> float:
     lam, n_threads = problem.lam, problem.risk.n_threads
     lines = [term for term, _ in compiled]
     p = lam * along.p + sum(slope for _, slope in compiled)
@@ -50,7 +56,7 @@ def _exact(problem: Problem, along: Along, compiled: list[Any], guess: float) ->
         start, direction, weight = along.absolute
         absolute = _core.scalar_loss("least_absolute")
         lines.append(_core.line(absolute, start, direction, np.zeros_like(start), lam * weight, 1.0))
-    t, slope, _, bounded = _core.minimize_on_line(lines, p, lam * along.q, guess, n_threads)
+    t, slope, _, bounded = _core.minimize_on_line(lines, p, lam * along.q, guess, n_threads, accuracy)
     if not bounded and problem.risk.floor == -np.inf:
         t = max(t, _BOTTOM / slope)
     return float(t)

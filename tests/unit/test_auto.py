@@ -25,7 +25,7 @@ from bmrm.losses import (
 )
 from bmrm.regularizers import L1, L2, ElasticNet, Zero
 from bmrm.risks.curvature import RowCurvature
-from bmrm.solvers.auto import _chosen, _handed_over
+from bmrm.solvers.auto import _chosen, _handed_over, _Units
 from bmrm.solvers.base import Start
 from bmrm.solvers.bounds import FlatBound
 from bmrm.solvers.lbfgs import LBFGS
@@ -122,7 +122,10 @@ def test_the_bundle_method_stays_behind_every_choice():
     X, y = raw()
     for loss in LOSSES:
         for regularizer in (L2(), L1(), Zero(), L2(bounds=(0.0, 1.0))):
-            solvers = _chosen(Problem(LinearRisk(X, y, loss, n_threads=1), regularizer, 1.0), uneven=True)
+            problem = Problem(LinearRisk(X, y, loss, n_threads=1), regularizer, 1.0)
+            units = _Units(problem)
+            units.c = np.ones(problem.risk.dim)
+            solvers = _chosen(problem, units)
             assert solvers[-1].name == "ls_bmrm"
 
 
@@ -191,7 +194,7 @@ def _first(loss, lam, m=200, d=10, entries=10):
     X = scipy.sparse.csr_matrix((np.ones(m * entries), columns, np.arange(0, m * entries + 1, entries)), shape=(m, d))
     y = np.where(np.arange(m) % 3, 1.0, 0.0 if loss == "softmax" else -1.0)
     problem = Problem(LinearRisk(X, y, loss), "l2", lam)
-    return _chosen(problem, uneven=False)[0].name
+    return _chosen(problem, _Units(problem))[0].name
 
 
 @pytest.mark.parametrize(
@@ -206,7 +209,7 @@ def _first(loss, lam, m=200, d=10, entries=10):
         ("logistic", 0.1, {"d": 5000}, "lbfgs"),
         ("logistic", 1e-3, {"d": 5000}, "dual_coordinate"),
         ("logistic", 1e-6, {"d": 5000}, "row_lbfgs"),
-        ("logistic", 1e-6, {"m": 2000, "d": 5000}, "lbfgs"),
+        ("logistic", 1e-6, {"m": 2000, "d": 5000}, "newton"),
         ("logistic", 1e-2, {"m": 2000, "d": 5000}, "lbfgs"),
         ("squared_hinge", 1e-2, {"m": 2000, "d": 5000}, "dual_coordinate"),
         ("softmax", 1e-2, {"m": 3000}, "newton"),

@@ -48,6 +48,7 @@ class Matrix {
   virtual void gram(std::span<const std::int64_t> rows, const double* c, double* H, int n_threads) = 0;
   virtual void squares(const double* c, double* g, int n_threads) = 0;
   virtual void row_norms(double* squared, int n_threads) const = 0;
+  virtual double square_sum(int n_threads) const = 0;  // of all entries
   virtual LossSum evaluate(const AnyScalarLoss& loss, const double* w, const Shift& shift, const Rows& rows, double* f,
                            double* l, double* g, int n_threads) = 0;
   virtual std::optional<Position> first_nonfinite(int n_threads) const = 0;
@@ -55,7 +56,7 @@ class Matrix {
   virtual void selected_gram(std::span<const std::int64_t> columns, const double* D, double* H,
                              int n_threads) const = 0;
   virtual SelectedSize selected_size(std::span<const std::int64_t> columns) const = 0;
-  virtual void column_sizes(const double* weight, double* squares, std::int64_t* counts) const = 0;
+  virtual void column_sizes(const double* weight, double* squares, std::int64_t* counts, int n_threads) const = 0;
   virtual std::unique_ptr<Columns> columns() const = 0;
 };
 
@@ -104,6 +105,10 @@ class MatrixOf : public Matrix {
     weighted_gram(X_, rows, c, scratch_, H, n_threads);
   }
 
+  double square_sum(int n_threads) const override {
+    return bmrm::square_sum(X_.values, X_.n_entries(), threads_for(X_.n_entries(), n_threads));
+  }
+
   void squares(const double* c, double* g, int n_threads) override {
     std::lock_guard lock(mutex_);
     sum_blocks(cut_, X_.n_cols, scratch_, g, threads_for(X_.n_entries(), n_threads),
@@ -131,8 +136,8 @@ class MatrixOf : public Matrix {
   SelectedSize selected_size(std::span<const std::int64_t> columns) const override {
     return bmrm::selected_size(X_, columns);
   }
-  void column_sizes(const double* weight, double* squares, std::int64_t* counts) const override {
-    bmrm::column_sizes(X_, weight, squares, counts);
+  void column_sizes(const double* weight, double* squares, std::int64_t* counts, int n_threads) const override {
+    bmrm::column_sizes(X_, weight, squares, counts, n_threads);
   }
   std::unique_ptr<Columns> columns() const override {
     return std::make_unique<ColumnsOf<decltype(by_columns(X_))>>(by_columns(X_));

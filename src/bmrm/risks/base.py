@@ -46,6 +46,7 @@ class Risk(ABC):
     unpenalized: tuple[int, ...] = ()
     products: int = 0
     n_threads: int = 1
+    _last: Any = None
 
     @abstractmethod
     def evaluate(self, w: Array) -> tuple[float, Array]:
@@ -66,6 +67,10 @@ class Risk(ABC):
     def sizes(self) -> Array | None:
         """Return how large the data are in each coordinate of w, None if that is not known."""
         return None
+
+    def forget(self) -> None:
+        """Forget what was computed for the last w: a run is the same whatever was computed before it."""
+        self._last = None
 
     def bracket(self) -> list[Array]:
         """Return points whose planes together bound a risk without a floor; none are needed otherwise."""

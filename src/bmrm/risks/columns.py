@@ -121,7 +121,7 @@ class ColumnModel:
         """The norm of each column, rows weighted: one reading of the data, once."""
         design = self.risk.design
         squares, counts = np.zeros(design.n_cols), np.zeros(design.n_cols, np.int64)
-        _core.column_sizes(design.matrix, self.risk.full_weight, squares, counts)
+        _core.column_sizes(design.matrix, self.risk.full_weight, squares, counts, design.n_threads)
         self.risk.products += 1
         return np.sqrt(design.join(squares, 1.0))
 

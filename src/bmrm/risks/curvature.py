@@ -34,10 +34,14 @@ class RowCurvature:
         risk.kernel.curvature(scores, risk.targets, risk.weight, risk.scale, c)
         return c
 
-    def gram(self, c: Array) -> Array:
-        """Return the matrix; only its lower triangle is filled. One reading of the rows counts as one product."""
+    def gram(self, c: Array, rows: Rows | None = None) -> Array:
+        """Return the matrix, or that of some rows; only its lower triangle is filled. Counts as one product."""
         design = self.risk.design
-        rows = c.nonzero()[0]
+        if rows is None:
+            rows = c.nonzero()[0]
+        elif design.intercept:
+            c, some = np.zeros_like(c), c[rows]
+            c[rows] = some
         H = np.empty((design.n_cols, design.n_cols))
         design.matrix.gram(rows, c if rows.size == c.size else c[rows], H, design.n_threads)
         self.risk.products += 1

@@ -17,6 +17,7 @@ from bmrm.risks.inputs import made_loss, normalized, raw_targets, row_vector
 from bmrm.risks.space import RowSpace
 
 _EPS = float(np.finfo(np.float64).eps)
+_NEGLIGIBLE = 1e-12  # of R: a rounding error that needs no sharper bound
 
 
 class LinearRisk(Risk):
@@ -108,6 +109,7 @@ class LinearRisk(Risk):
             self.traits |= {Trait.CACHED_LINE}
         self.n_threads = self.design.n_threads
         self.products = 0
+        self._last: tuple[Array, Array] | None = None  # w and its scores, until a run begins
 
     @property
     def n_outputs(self) -> int:
@@ -119,12 +121,14 @@ class LinearRisk(Risk):
         return scores.reshape(-1, self.n_outputs) if isinstance(self.loss, VectorLoss) else scores
 
     def scores(self, w: Array) -> Array:
-        """Return X w + offset: one product with the data, none for w = 0."""
+        """Return X w + offset, not to be changed: one product with the data, none for w = 0 or for the last w again."""
         if not w.any():
             return np.zeros(self.design.n_scores) if self.offset is None else self.offset.copy()
-        self.products += 1
-        scores = self.design.dot(w)
-        return scores if self.offset is None else scores + self.offset
+        if self._last is None or not np.array_equal(self._last[0], w):
+            self.products += 1
+            scores = self.design.dot(w)
+            self._last = w.copy(), scores if self.offset is None else scores + self.offset
+        return self._last[1]
 
     def evaluate(self, w: Array) -> tuple[float, Array]:
         """Return the value and one subgradient: two products, fused into one reading where that is faster."""
@@ -205,6 +209,16 @@ class LinearRisk(Risk):
         return self.design.join(np.sqrt(self._squares[0]), float(np.sqrt(self.design.n_rows)))
 
     @cached_property
+    def extent(self) -> float:
+        """The root of the sum of the squares of all entries, the constant included: at least the norm of X.
+
+        The data are read for it once, whatever is solved with them, and so it counts for no run.
+        """
+        design = self.design
+        squares = design.matrix.square_sum(design.n_threads) + design.intercept * design.n_rows
+        return float(np.sqrt(self.n_outputs * squares))
+
+    @cached_property
     def _squares(self) -> tuple[Array, npt.NDArray[np.int64]]:
         """The sum of squares of each column and the number of its entries that are not 0.
 
@@ -212,7 +226,7 @@ class LinearRisk(Risk):
         """
         design = self.design
         squares, counts = np.zeros(design.n_cols), np.zeros(design.n_cols, np.int64)
-        _core.column_sizes(design.matrix, np.ones(design.n_rows), squares, counts)
+        _core.column_sizes(design.matrix, None, squares, counts, design.n_threads)
         return squares, counts
 
     def bracket(self) -> list[Array]:
@@ -301,13 +315,27 @@ class LinearPoint(Point):
         A score is in error by 4 eps sum_j |x_ij| |w_j|, which is at most e = 4 eps sum_j |X_j| |w_j|; so R is by the
         slopes times that, and sum_i |l_i| |x_ij| <= |l| |X_j|. The slopes are the larger ones at f - e and f + e, for
         rows next to a kink. Where w is huge along columns that depend on each other, that is all the digits of R.
+        First |X| |w|, which is larger but needs no norms of columns, takes the place of sum_j |X_j| |w_j|.
         """
+        rough = self._rounding(self.risk.extent * float(np.sqrt(_core.inner(self.w, self.w))))
+        if rough <= _NEGLIGIBLE * abs(self.value):
+            return rough
+        return self._rounding(_core.inner_of_sizes(self.risk.norms, self.w))
+
+    def _rounding(self, far: float) -> float:
+        return 4.0 * _EPS * (abs(self.value) + self._steepest(4.0 * _EPS * far) * far)
+
+    def _steepest(self, e: float) -> float:
+        """Return the norm of the slopes, each the larger one of those at f - e and f + e, or a bound of it."""
         risk = self.risk
-        far = _core.inner_of_sizes(risk.norms, self.w)
-        e = 4.0 * _EPS * far
-        sides = [np.abs(risk.loss_and_slopes(self.scores + shift)[1]) for shift in (-e, e)]
-        steepest = np.maximum(*sides)
-        return 4.0 * _EPS * (abs(self.value) + float(np.sqrt(_core.inner(steepest, steepest))) * far)
+        if risk.kernel is None:
+            sides = [np.abs(risk.loss_and_slopes(self.scores + shift)[1]) for shift in (-e, e)]
+            return float(np.linalg.norm(np.maximum(*sides)))
+        c = _core.largest_curvature(risk.kernel) if Trait.CURVATURE in risk.traits else np.inf
+        if np.isfinite(c):
+            p = risk.full_weight
+            return float(np.sqrt(_core.inner(self.slopes, self.slopes)) + c * e * np.sqrt(_core.inner(p, p)))
+        return float(risk.kernel.steepest(self.scores, risk.targets, risk.weight, risk.scale, e))
 
     def extreme(self, d: Array) -> Array:
         """Return the subgradient that is largest in direction d: two products."""

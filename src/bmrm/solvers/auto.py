@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 
 import numpy as np
@@ -32,6 +33,9 @@ _UNEVEN = 100.0  # columns whose sizes differ by more are brought to one size
 _UNEVEN_MANY = 1e4
 _PATIENCE = 20  # steps in which the gap must have fallen to half of what it was
 _SHORT_PATIENCE = 5  # for dual coordinate descent, a step of which is several passes, where the next one is as good
+# What may be left of the gap after one of its steps, of 8 passes, where columns are many and the next one is Newton's
+# method by conjugate gradients or L-BFGS in the space of the rows: beyond, 1e-3 is far (reuters, squared_hinge, 1e-6).
+_MANY_SHARE = 0.3
 # The same where columns are too many for Newton steps: farm_ads, hinge, 1e-6 takes 1130 of its steps, the gap halves
 # once in 650 of them, and the solvers behind it had not arrived after 500 steps of their own.
 _LONG_PATIENCE = 1000
@@ -50,10 +54,11 @@ class Auto(Solver, name="auto"):
     ===============================  =====================================================================
     smooth rows, l2 or no penalty    `newton`; before it `dual_coordinate`, where q is small enough for its
                                      epochs to cost less than forming the matrix of second derivatives (long
-                                     rows, mnist). Beyond 2000 columns `dual_coordinate`, then `lbfgs`; the
-                                     latter at once where m q <= 100 (it takes a handful of steps) or q > 200.
-                                     With exponentials, which make epochs dear: m q <= 3000 or q > 28. Beyond 3
-                                     columns for each row `row_lbfgs` takes its place but for m q <= 100
+                                     rows, mnist). Beyond 2000 columns `dual_coordinate`, then `newton` by
+                                     conjugate gradients; the latter at once where q > 200, with exponentials,
+                                     which make epochs dear, q > 28. `lbfgs` where m q <= 100, with exponentials
+                                     1000: it takes a handful of steps. Beyond 3 columns for each row `row_lbfgs`
+                                     takes the place of `newton`, with exponentials where q > 60
     other rows, l2                   `dual_coordinate`, then `semismooth_newton`; the latter at once where
                                      columns are few, and columns uneven or q > 3, for losses of residuals
                                      q > 0.1: there epochs are many, and no row can be left out, as all lie
@@ -75,13 +80,14 @@ class Auto(Solver, name="auto"):
     than 5 coordinates are free. Where the risk has no lower bound, `ls_bmrm` comes first, and `subgradient_lbfgs`
     looks for a way down as well, before `interior_point` where there is no penalty. Behind all of them stands
     `ls_bmrm`, which makes progress on every convex problem: a solver that has not halved the gap within 20 steps
-    (`interior_point`: 100, its bound may come last; `lbfgs`: 100 if columns are many, as Newton steps by conjugate
-    gradients are slower still; `coordinate`: 40; `dual_coordinate`: 5, but 1000 where columns are too many for the
-    steps of `semismooth_newton`, and 20 where `ls_bmrm` is next), or can go no further, leaves its point to the next
-    one, and L-BFGS its planes as well (the planes of the others crowd around one point, which the master problem does
-    not like). Where `ls_bmrm` comes to a stand as well, it begins once more at 0; the best point is kept. `lbfgs` and
-    `ls_bmrm` run in other units, w = c v with powers of two c, where columns differ in size by more than a factor of
-    100 (10000, if they are more than 1000) and m q > 100; Newton steps and coordinate steps do not mind the units.
+    (`interior_point`: 100, its bound may come last; `lbfgs`: 100 if columns are many; `coordinate`: 40;
+    `dual_coordinate`: 5, but 1000 where columns are too many for the steps of `semismooth_newton`, 20 where `ls_bmrm`
+    is next, and 1, which must leave no more than 0.3 of the gap, with a smooth loss and many columns), or can go no
+    further, leaves its point to the next one, and L-BFGS its planes as well (the planes of the others crowd around one
+    point, which the master problem does not like). Where `ls_bmrm` comes to a stand as well, it begins once more at 0;
+    the best point is kept. `lbfgs` and `ls_bmrm` run in other units, w = c v with powers of two c, where columns differ
+    in size by more than a factor of 100 (10000, if they are more than 1000) and m q > 100; Newton steps and coordinate
+    steps do not mind the units.
 
     Examples
     --------
@@ -104,16 +110,15 @@ class Auto(Solver, name="auto"):
     def _steps(self, problem: Problem, start: Start) -> Iterator[Step]:
         """Yield the steps of the solvers chosen, one after the other, with the best point of them all."""
         stage, watch, memory, w, upper = start.memory or (0, None, None, start.w, np.inf)
-        best, weighted = start.w, _with_weights(problem)
-        c = None if is_easy(problem) else _units(problem)
-        solvers = _chosen(weighted, uneven=c is not None)
+        best, weighted, units = start.w, _with_weights(problem), _Units(problem)
+        solvers = _chosen(weighted, units)
         start = Start(w, bundle_for(problem, start, None), start.seed, memory, start.tol)
         for k, solver in enumerate(solvers[stage:], stage):
             if k > stage or (k > 0 and memory is None):
                 start = _handed_over(problem, solvers[k - 1 : k + 1], start, best)
             watch = watch or _Watch(solver, solvers[k + 1 : k + 2], few=problem.risk.dim <= _FEW_COLUMNS)
-            if c is not None and isinstance(solver, _IN_UNITS):
-                steps = steps_in_units(solver, problem, c, start)
+            if isinstance(solver, _IN_UNITS) and units.c is not None:
+                steps = steps_in_units(solver, problem, units.c, start)
             else:
                 steps = solver.steps(problem if isinstance(solver, _IN_UNITS) else weighted, start)
             for step in steps:
@@ -165,7 +170,11 @@ class _Watch:
         elif isinstance(solver, Coordinate):
             self.patience = 2 * _PATIENCE
         elif isinstance(solver, DualCoordinate) and not isinstance(after[0], LsBMRM):
-            self.patience = _LONG_PATIENCE if isinstance(after[0], SemismoothNewton) and not few else _SHORT_PATIENCE
+            self.patience = _SHORT_PATIENCE
+            if not few and isinstance(after[0], SemismoothNewton):
+                self.patience = _LONG_PATIENCE
+            elif not few:
+                self.patience, self.share, self.waited = 1, _MANY_SHARE, -1  # the start does not count
 
     def see(self, step: Step) -> None:
         """Note the step's bounds."""
@@ -182,7 +191,7 @@ class _Watch:
         return self.waited >= self.patience
 
 
-def _chosen(problem: Problem, uneven: bool) -> list[Solver]:
+def _chosen(problem: Problem, units: _Units) -> list[Solver]:
     """Return the solvers to try, the best first; the last one fits every problem."""
 
     def fits(solver: type[Solver]) -> bool:
@@ -197,7 +206,7 @@ def _chosen(problem: Problem, uneven: bool) -> list[Solver]:
     elif fits(Coordinate):
         chosen.append(Coordinate())
     elif fits(SemismoothNewton) and (few or fits(DualCoordinate)):
-        if fits(DualCoordinate) and not (few and (uneven or rows_are_hard(problem))):
+        if fits(DualCoordinate) and not (few and (rows_are_hard(problem) or units.c is not None)):
             chosen += [LsBMRM()] if few and not len(free) and rows_are_easy(problem) else []
             chosen.append(DualCoordinate())
         chosen.append(SemismoothNewton())
@@ -224,13 +233,21 @@ def _with_weights(problem: Problem) -> Problem:
     return Problem(problem.risk, L2(np.zeros(problem.risk.dim), regularizer.bounds), problem.lam)
 
 
-def _units(problem: Problem) -> Array | None:
-    """Return powers of two that bring all columns to about one size; None where they have it, or if unknown."""
-    sizes = problem.risk.sizes()
-    if sizes is None:
-        return None
-    known = sizes[sizes > 0.0]
-    uneven = _UNEVEN if sizes.size <= _FEW_COLUMNS else _UNEVEN_MANY
-    if not known.size or known.max() <= uneven * known.min():
-        return None
-    return None if problem.regularizer.rescaled(np.ones(sizes.size)) is None else powers_of_two(sizes)
+class _Units:
+    """Powers of two that bring all columns to about one size, where that helps; computed when first asked for."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+
+    @cached_property
+    def c(self) -> Array | None:
+        """None where columns have one size, where it is not known or does not matter."""
+        problem = self._problem
+        sizes = None if is_easy(problem) else problem.risk.sizes()
+        if sizes is None:
+            return None
+        known = sizes[sizes > 0.0]
+        uneven = _UNEVEN if sizes.size <= _FEW_COLUMNS else _UNEVEN_MANY
+        if not known.size or known.max() <= uneven * known.min():
+            return None
+        return None if problem.regularizer.rescaled(np.ones(sizes.size)) is None else powers_of_two(sizes)

@@ -62,8 +62,8 @@ class Step:
     bundle : Bundle, optional
         The planes found so far: what a later run can start from.
     memory : object, optional
-        Everything else the solver needs to go on from here: arrays, numbers and plain containers of them. Comes
-        back in `Start`; the driver copies it when a run ends, a solver may go on changing it.
+        Everything else the solver needs to go on from here: arrays, numbers and plain containers of them. A copy
+        comes back in `Start`; a solver may go on changing it.
     """
 
     w: Array

@@ -9,9 +9,9 @@ from bmrm.bundle.master import Master, lower_bound, master_for
 from bmrm.bundle.planes import Bundle
 from bmrm.problem import Problem
 from bmrm.regularizers.base import Separable
-from bmrm.risks.base import Array
+from bmrm.risks.base import Array, Point
 from bmrm.risks.linear import LinearRisk
-from bmrm.solvers.base import solve_master
+from bmrm.solvers.base import solve_master, takes_slopes
 
 _REACHES = (10.0 ** np.arange(1, 16)).tolist()  # the master widens its intervals by 10 where they are too narrow
 FEW_FREE = 1  # free coordinates for which the planes' box is worth its time
@@ -72,6 +72,24 @@ class FlatBound:
         box[self.free] = np.where(np.abs(a[self.free]) <= noise, 2.0 * np.abs(w[self.free]), np.inf)
         bound = lower_bound(self.regularizer, self.problem.lam, bundle, a, b, box)
         return bound if np.isfinite(bound) else -np.inf
+
+
+def bound_with(
+    problem: Problem, master: Master, bundle: Bundle, upper: float, point: Point, tol: float, helps: float
+) -> float:
+    """Add the plane at the point and return the bound of all planes, or its own where the others make no difference.
+
+    That is where it closes the relative gap asked for, or leaves more than `helps` times that: then no mixture of
+    planes would close it. The master costs as much as a pass over small data.
+    """
+    known = len(bundle)
+    bundle.add_point(point)
+    if takes_slopes(problem) and bundle.space is None and known < len(bundle) < bundle.max_cuts:
+        b = float(bundle.offsets[-1])
+        newest = lower_bound(problem.regularizer, problem.lam, bundle, point.subgradient, b, np.inf)
+        if not tol * abs(upper) < upper - newest <= helps * tol * abs(upper):
+            return newest
+    return solve_master(problem, master, bundle, upper, point.w).lower
 
 
 def bound_of(problem: Problem, master: Master, bundle: Bundle, upper: float, w: Array) -> float:

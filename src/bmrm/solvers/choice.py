@@ -20,12 +20,15 @@ from bmrm.solvers.row_lbfgs import RowLBFGS
 _HARD_ROWS = 3.0  # q: beyond, semismooth Newton steps beat dual coordinate descent where columns are few
 _HARD_RESIDUALS = 0.1  # the same, for losses of residuals: below, epochs take 0.3 to 0.9 of the time of steps
 _EASY_ROWS = 60.0  # m q: up to here the bundle method takes 3 to 8 steps to 1e-3 or 1e-6, beyond 7 to 40 (hinge)
-# c q: beyond, L-BFGS beats it where columns are many. Measured for squared_hinge: 1.4 times slower at 129 (reuters),
-# 1.8 and 3.8 times faster at 476 and 303 (farm_ads, news20); for logistic, whose rows are never left out: 1.3 times
-# slower at 25 and 49 (gen_text, 20news_bigram), 2.7, 4 and 3 times faster at 32, 76, 119 (reuters, news20, farm_ads).
-_HOPELESS_ROWS, _HOPELESS_WITH_EXP = 200.0, 28.0
+# c q: beyond, Newton steps or L-BFGS beat it where columns are many. L-BFGS for squared_hinge: 1.8 and 3.8 times
+# faster at 476 and 303 (farm_ads, news20); for logistic, whose rows are never left out: 1.3 times slower at 49
+# (20news_bigram), 4 and 2.3 times faster at 76 and 119 (news20, farm_ads). Newton steps: for squared_hinge 3 times
+# slower at 100 (gen_text), 1.3 times faster at 129 (reuters); for logistic a tie at 25, twice as fast at 32.
+_HOPELESS_ROWS, _HOPELESS_WITH_EXP, _HOPELESS_WIDE_WITH_EXP = 200.0, 28.0, 60.0
 _EASY = 100.0  # the condition number up to which L-BFGS needs a handful of steps
-_EASY_WITH_EXP = 3000.0  # the same, against epochs with an exponential for each row: a tie at 2500 (reuters, gen_text)
+# The same, against epochs with exponentials: 1.1 and 1.2 times slower at 2500 (gen_text, reuters), 1.1 times faster at
+# 250.
+_EASY_WITH_EXP = 1000.0
 _EASY_WIDE = 500.0  # m q: the same for losses of several scores, against steps that factor a block for each class
 _CHEAP_BLOCKS = 1.0  # passes: what those blocks may cost for the steps to go first at any m q (letter: half a pass)
 _WIDE = 3.0  # columns for each row: beyond, L-BFGS is faster in the space of the rows (2: a tie; 3.9: 1.5 times faster)
@@ -43,9 +46,9 @@ def for_smooth_rows(problem: Problem) -> list[Solver]:
 
     Newton's method takes about 6 steps, each of which forms and factors a matrix; dual coordinate descent takes about
     18 (1 + c q) epochs, q the mean of p_i |x_i|^2 / (lam s), c the largest second derivative of the loss. The cheaper
-    one goes first. Where columns are too many for the matrix, L-BFGS is the rival: it wins where the condition number
-    is small, at most c m q, and where rows are so hard that epochs do not get anywhere. With many more columns than
-    rows it works in the space of the rows, where few steps do not pay.
+    one goes first. Where columns are too many for the matrix, L-BFGS wins where the condition number is small, at most
+    c m q, and Newton steps by conjugate gradients where rows are so hard that epochs do not get anywhere. With many
+    more columns than rows that is L-BFGS in the space of the rows, where few steps do not pay.
     """
     risk, q = problem.risk, curved_step(problem)
     if not isinstance(risk, LinearRisk) or not np.isfinite(q):
@@ -56,13 +59,14 @@ def for_smooth_rows(problem: Problem) -> list[Solver]:
 
 
 def _for_many_columns(risk: LinearRisk, q: float) -> list[Solver]:
-    """Return dual coordinate descent and L-BFGS in the better order; columns are too many to form a matrix."""
+    """Return dual coordinate descent and its rivals in the better order; columns are too many to form a matrix."""
     m, with_exp = risk.design.n_rows, Trait.PIECEWISE not in risk.traits
     wide = risk.dim > _WIDE * m
-    slow: Solver = RowLBFGS() if wide else LBFGS()
     if q * m <= (_EASY_WITH_EXP if with_exp and not wide else _EASY):
         return [LBFGS(), Newton()]
-    return [slow, Newton()] if q > (_HOPELESS_WITH_EXP if with_exp else _HOPELESS_ROWS) else [DualCoordinate(), slow]
+    slow: list[Solver] = [RowLBFGS(), Newton()] if wide else [Newton(), LBFGS()]
+    hopeless = _HOPELESS_ROWS if not with_exp else _HOPELESS_WIDE_WITH_EXP if wide else _HOPELESS_WITH_EXP
+    return slow if q > hopeless else [DualCoordinate(), *slow]
 
 
 def for_wide_rows(problem: Problem) -> list[Solver]:
@@ -133,9 +137,10 @@ def row_step(problem: Problem) -> float:
     risk, regularizer = problem.risk, problem.regularizer
     if not isinstance(risk, LinearRisk) or not isinstance(regularizer, Separable):
         return np.inf
-    m = risk.design.n_rows
+    m, s = risk.design.n_rows, np.broadcast_to(regularizer.s, (risk.dim,))
+    if np.all(s == s[0]) and s[0] > 0.0:
+        return risk.extent**2 / (float(s[0]) * problem.lam * m * m)
     squares = risk.norms**2
-    s = np.broadcast_to(regularizer.s, squares.shape)
     total = float(np.sum(squares[s > 0.0] / s[s > 0.0]))
     return total / (problem.lam * m * m)
 

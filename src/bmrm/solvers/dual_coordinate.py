@@ -23,6 +23,7 @@ _STRIDE = 0xD1342543DE82EF95  # between the keys of two epochs
 _FEWEST = 4  # epochs whose w are worth a mean
 _RIGHT, _WRONG = 2.0, 4.0  # the gap over its estimate: up to here rows were rightly left out, from there wrongly
 _BOLDEST = 0.05
+_GOAL = 0.9  # of the gap asked for: an estimate as small is worth a check
 
 
 @dataclass
@@ -109,12 +110,12 @@ class DualCoordinate(Solver, name="dual_coordinate"):
         if start.memory is None and np.isfinite(state.upper):
             yield Step(state.best, state.upper, state.lower, bound.bundle, state)
         while not state.done:
-            estimate = self._descend(rows, state)
+            estimate = self._descend(rows, state, _GOAL * start.tol * abs(state.upper))
             _verify(problem, rows, bound, state, estimate)
             yield Step(state.best, state.upper, state.lower, bound.bundle, state)
 
-    def _descend(self, rows: Dual, state: _State) -> float:
-        """Run epochs until the estimated gap has fallen; return it."""
+    def _descend(self, rows: Dual, state: _State, goal: float) -> float:
+        """Run epochs until the estimated gap has fallen, or is the one asked for; return it."""
         work = unsampled = 0
         while True:
             state.epochs += 1
@@ -126,7 +127,7 @@ class DualCoordinate(Solver, name="dual_coordinate"):
             work, unsampled = work + epoch.entries, unsampled + epoch.entries
             if unsampled >= state.point.w.size:  # adding up must not cost more than the epochs do
                 state.total, state.count, unsampled = state.total + state.point.w, state.count + 1, 0
-            fallen = epoch.estimate <= self.fraction * state.gap
+            fallen = epoch.estimate <= max(self.fraction * state.gap, goal)
             if fallen or not epoch.changed or work >= self.passes * rows.n_entries:
                 return epoch.estimate
 

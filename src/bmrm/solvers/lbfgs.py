@@ -15,8 +15,11 @@ from bmrm.bundle.planes import Bundle
 from bmrm.problem import Problem
 from bmrm.risks.base import Array, Point
 from bmrm.solvers.base import Solver, Start, Step, solve_master
+from bmrm.solvers.bounds import bound_with
 
 _REFRESH = 20
+_MASTER_HELPS = 10.0  # by so much, at most, a mixture of planes is better than the last one (text: 1 to 7)
+_FLAT = 1e-2  # of the slope at the start: where no more is left of it, a line search ends
 _SMALLEST = 1e-150  # of s'y and y'y: below, products of them underflow
 
 
@@ -68,7 +71,7 @@ class LBFGS(Solver, name="lbfgs"):
 
         repeat
             d = -(two-loop recursion) gradient of J
-            w = argmin of J along w + t d                     exact, from cached scores
+            w = argmin of J along w + t d                     to 1 % of the slope, from cached scores
             lower = the best bound from the last planes        T07 Lemma 5 uses only the newest one
 
     One product X d and one product X' g for each iteration.
@@ -108,8 +111,7 @@ class LBFGS(Solver, name="lbfgs"):
         upper, gradient = _objective(problem, point)
         while True:
             if not resumed:
-                bundle.add_point(point)
-                lower = solve_master(problem, master, bundle, upper, point.w).lower
+                lower = bound_with(problem, master, bundle, upper, point, start.tol, _MASTER_HELPS)
                 yield Step(point.w, upper, lower, bundle, (memory, iteration, point.remembered))
             resumed = False
             iteration += 1
@@ -148,6 +150,6 @@ def tightened(problem: Problem, master: Master, bundle: Bundle, upper: float, po
 def _descend(problem: Problem, point: Point, upper: float, direction: Array) -> Point | None:
     """Return the minimum along the direction, or None if J does not fall."""
     line = point.toward(point.w + direction)
-    moved = line.at(linesearch.minimize(problem, line))
+    moved = line.at(linesearch.minimize(problem, line, accuracy=_FLAT))
     objective = problem.lam * problem.regularizer.value(moved.w) + moved.value
     return moved if objective < upper else None

@@ -1,4 +1,4 @@
-"""Newton's method with an exact line search, for smooth losses."""
+"""Newton's method with a line search, for smooth losses."""
 
 from __future__ import annotations
 
@@ -18,15 +18,20 @@ from bmrm.risks.base import Array
 from bmrm.risks.columns import ColumnModel
 from bmrm.risks.curvature import RowCurvature
 from bmrm.risks.linear import LinearLine, LinearPoint, LinearRisk
-from bmrm.solvers.base import Solver, Start, Step, solve_master
-from bmrm.solvers.bounds import FEW_FREE, FlatBound
+from bmrm.solvers.base import Solver, Start, Step
+from bmrm.solvers.bounds import FEW_FREE, FlatBound, bound_with
 from bmrm.solvers.lbfgs import tightened
+from bmrm.solvers.newton_matrix import Formed, StepMatrix
 from bmrm.solvers.newton_system import FINE_RIDGE, MOST_COLUMNS, RIDGE, NewtonSystem
 from bmrm.solvers.newton_wide import WideRun
 
 _REFRESH = 20
 _FLAT = 0.1  # of the slope before a step: where no more is left of it, its length is right
+# Of the gradient, left by conjugate gradients for a matrix that is not formed: a better step takes as many products as
+# the next one. There a search costs little beside the step (reuters, squared_hinge, 1e-6, to 1e-3: 90 ms, without 136).
+_ROUGH = 0.1
 _CLEARLY = 1e-6  # of J: rounding is far less
+_MASTER_HELPS = 3.0  # by so much, at most, a mixture of planes is better than the last one
 
 
 @dataclass(frozen=True)
@@ -41,10 +46,13 @@ class Newton(Solver, name="newton"):
             H = lam S + X' diag(p_i l''(f_i)) X                 rows with l'' = 0 are not read
             d = -H^-1 gradient of J                             Cholesky, or conjugate gradients if d is large or
                                                                 rows are many and long, then with a sample of H
-            w = w + d if J is flat there, else argmin of J along w + t d          exact, from cached scores
+            w = w + d if J is flat there, else argmin of J along w + t d          from cached scores
             lower = the best bound from the last planes
 
-    A step of length 1 is not taken for granted: where the loss overflows or its curvature vanishes the exact
+    H need not be exact: far from the minimum, and where few steps are left to the gap asked for, that of a quarter of
+    the rows takes its place if they are many; and the step that is to close the gap has the H of the step before.
+
+    A step of length 1 is not taken for granted: where the loss overflows or its curvature vanishes the
     search finds the right length. The bound of the newest plane is J(w) - |gradient|^2 / (2 lam), so it closes as
     fast as Newton's method converges. Coordinates that are not penalized get a second plane on the other side of
     their minimum, so that both together have no slope in that direction.
@@ -100,9 +108,12 @@ class _Run:
         self.system = NewtonSystem(
             self.curvature, self.r, settings.most_columns, RIDGE if self.flat is None else FINE_RIDGE
         )
-        self.factored, self.lower = False, risk.floor
         self.iteration: int
-        best, self.iteration, scores = start.memory or (None, 0, None)
+        self.lower: float
+        best, self.iteration, scores, self.lower, formed = start.memory or (None, 0, None, risk.floor, Formed())
+        self._by_products = not self.system.forms_matrix and self.flat is None
+        exact = self._by_products or self.flat is not None
+        self.tol, self.matrix = start.tol, StepMatrix(self.system, self.curvature, formed, exact)
         self._move_to(risk.at(start.w if best is None else best, scores))
         self.best, self.best_upper = self.point.w, self.upper
         if best is not None:
@@ -119,21 +130,23 @@ class _Run:
     def _gradient(self, point: LinearPoint) -> Array:
         return self.r * point.w + point.subgradient
 
-    def step(self) -> Step:
+    def step(self, helps: float = _MASTER_HELPS) -> Step:
         """Add the plane at the point and return what is known."""
-        point, bundle = self.point, self.bundle
-        memory = (point.w, self.iteration, point.remembered)
-        bundle.add_point(point)
+        problem, point, bundle = self.problem, self.point, self.bundle
         if self.free.size > FEW_FREE:
-            return Step(self.best, self.best_upper, self.lower, bundle, memory)
-        if self.free.size and self.factored:
-            self._add_plane_beyond()
-        lower = solve_master(self.problem, self.master, bundle, self.best_upper, point.w).lower
-        return Step(self.best, self.best_upper, max(lower, self.lower), bundle, memory)
+            bundle.add_point(point)
+        else:
+            if self.free.size and self.matrix.formed.used:
+                self._add_plane_beyond()
+            helps = np.inf if self._by_products else helps  # the master costs little beside such a step
+            lower = bound_with(problem, self.master, bundle, self.best_upper, point, self.tol, helps)
+            self.lower = max(self.lower, lower)
+        memory = (point.w, self.iteration, point.remembered, self.lower, self.matrix.formed)
+        return Step(self.best, self.best_upper, self.lower, bundle, memory)
 
     def last_step(self) -> Step:
         """Return what is known with planes close to the point on both sides of each free coordinate."""
-        step = self.step()
+        step = self.step(np.inf)
         if not 0 < self.free.size <= FEW_FREE:
             return step
         lower = tightened(self.problem, self.master, self.bundle, self.best_upper, self.point)
@@ -152,30 +165,48 @@ class _Run:
         self.iteration += 1
         if self.iteration % _REFRESH == 0:  # scores combined many times have lost some digits
             self._move_to(self.risk.at(self.point.w))
-        accuracy = 1e-2 if self.iteration < 4 else 1e-4 if self.flat is None else 1e-8
-        c = self.curvature.at(self.point.scores)
-        solve = self.system.at(c)
-        self.factored = True
-        line = self.point.toward(self.point.w - solve(self.gradient, accuracy))
-        if self.flat is not None:
-            self.lower = max(self.lower, self._predicted_bound(self.flat, c, line))
-        moved = line.at(1.0 if self._is_long_enough(line) else linesearch.minimize(self.problem, line))
-        if self._is_lower(moved):
-            self._move_to(moved)
-        elif not self._polished(line.at(1.0)):
-            return False
+        exact = self.matrix.choose(self.point.scores, self.best_upper, self.lower, self.tol)
+        if not self._moved():
+            self.matrix.choose_exact(self.point.scores)
+            if exact or not self._moved():
+                return False
         if self.upper < self.best_upper:
             self.best, self.best_upper = self.point.w, self.upper
         return True
 
-    def _is_long_enough(self, line: LinearLine) -> bool:
-        """Whether J has fallen and is nearly flat at the end of the step: what is computed there is needed anyway."""
-        end = line.at(1.0)
-        if not self._objective(end) < self.upper:
-            return False
-        before = _core.inner(self.gradient, line.direction)
-        after = _core.inner(self.r * end.w, line.direction) + line.slope_at(1.0)
-        return abs(after) <= _FLAT * abs(before)
+    def _moved(self) -> bool:
+        """Take a step with the matrix chosen; False if it makes nothing better."""
+        accuracy = 1e-2 if self.iteration < 4 else 1e-4 if self.flat is None else 1e-8
+        if self._by_products:
+            accuracy = _ROUGH
+        line = self.point.toward(self.point.w - self.matrix.solve(self.gradient, accuracy))
+        if self.flat is not None:
+            self.lower = max(self.lower, self._predicted_bound(self.flat, line))
+        t = linesearch.minimize(self.problem, line) if self._by_products else self._length(line)
+        self.matrix.note(t)
+        moved = line.at(t)
+        if self._is_lower(moved):
+            self._move_to(moved)
+            return True
+        return self._polished(line.at(1.0))
+
+    def _length(self, line: LinearLine) -> float:
+        """Return 1 or, by the slopes at 0 and 1, the next guess, if J has fallen and is nearly flat there; else search.
+
+        What is computed there is needed anyway.
+        """
+        before, t, guess = _core.inner(self.gradient, line.direction), 1.0, 1.0
+        for _ in range(2):
+            end = line.at(t)
+            if not self._objective(end) < self.upper:
+                break
+            after = _core.inner(self.r * end.w, line.direction) + line.slope_at(t)
+            if abs(after) <= _FLAT * abs(before):
+                return t
+            guess, t = t, t * before / (before - after) if after > before else np.inf
+            if not 0.1 <= t <= 4.0:
+                break
+        return linesearch.minimize(self.problem, line, guess, _FLAT)
 
     def _is_lower(self, moved: LinearPoint) -> bool:
         """Whether J is lower there, by more than rounding where that may matter: it costs as much as the loss twice."""
@@ -184,8 +215,9 @@ class _Run:
             return True
         return objective + moved.rounding < self.upper + self.point.rounding
 
-    def _predicted_bound(self, flat: FlatBound, c: Array, line: LinearLine) -> float:
+    def _predicted_bound(self, flat: FlatBound, line: LinearLine) -> float:
         """Return the bound of the slopes that the step leads to by the quadratic model: flat in all free directions."""
+        c = self.curvature.at(self.point.scores)
         plane = ColumnModel(self.risk).plane(self.point, c, line.score_direction, False)
         slopes = self.risk.full_weight * plane.slopes
         return flat.of(self.bundle, plane.a, plane.offset(1.0), slopes, self.point.w + line.direction)

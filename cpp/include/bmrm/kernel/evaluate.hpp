@@ -1,6 +1,7 @@
 // The loss on spans of scores, and the fused pass: scores, value and subgradient in one reading of X.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <type_traits>
 #include <vector>
@@ -87,6 +88,26 @@ inline LossSum evaluate_loss(const AnyScalarLoss& loss, std::span<const double> 
     parts[k] = loss_on_rows(loss, f.data(), rows, k * kRowsPerTask, end, l.data());
   });
   return add_up(parts);
+}
+
+// The norm of the weighted slopes, each the steeper one of those at f - e and f + e.
+template <class L>
+double steepest(const L& loss, std::span<const double> f, const Rows& rows, double e) {
+  constexpr std::size_t kStep = 256;
+  double squares[kStep];
+  double sum = 0.0;
+  for (std::size_t first = 0; first < f.size(); first += kStep) {
+    const std::size_t some = std::min(kStep, f.size() - first);
+    const double* g = f.data() + first;
+    const double* y = rows.y.data() + first;
+    each_counted(counts_from(rows, first), some, [&](std::size_t i, double c) {
+      const double before = std::abs(loss(g[i] - e, y[i]).slope), after = std::abs(loss(g[i] + e, y[i]).slope);
+      const double s = c * std::max(before, after);
+      squares[i] = c != 0.0 ? s * s : 0.0;
+    });
+    sum += sum_of(squares, some);
+  }
+  return std::sqrt(sum);
 }
 
 // A constant and a known shift for each row, added to the scores. Either may be absent.

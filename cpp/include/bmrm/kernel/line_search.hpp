@@ -18,13 +18,14 @@ struct LineMinimum {
 
 class LineSearch {
  public:
-  LineSearch(std::span<LineTerm* const> terms, double p, double q, int n_threads)
-      : terms_(terms), p_(p), q_(q), n_threads_(n_threads) {}
+  // Ends where the slope is no more than `accuracy` of that at 0.
+  LineSearch(std::span<LineTerm* const> terms, double p, double q, int n_threads, double accuracy = 1e-9)
+      : terms_(terms), p_(p), q_(q), n_threads_(n_threads), accuracy_(accuracy) {}
 
   LineMinimum minimize(double guess) {
     if (!bracket(guess)) return {lower_.t, lower_.slope, trials_, upper_.slope >= 0.0};
     const bool rough = std::all_of(terms_.begin(), terms_.end(), [](auto* term) { return term->costly_and_smooth(); });
-    const double enough = (rough ? kRoughly : kAccuracy) * scale_;
+    const double enough = (rough ? std::max(kRoughly, accuracy_) : accuracy_) * scale_;
     while (trials_ < kMostTrials) {
       if (unsettled() == 0) return at_settled_root();
       if (!rough && kinks() == 0 && falls_to_the_end()) break;
@@ -44,7 +45,7 @@ class LineSearch {
     double t = 0.0, slope = 0.0, curvature = 0.0;
   };
   static constexpr int kMostTrials = 200;
-  static constexpr double kAccuracy = 1e-9, kRoughly = 1e-5;  // of the slope, relative to that at 0
+  static constexpr double kRoughly = 1e-5;  // of the slope, relative to that at 0
   static constexpr std::size_t kFewKinks = 4;
 
   End total(double t) {
@@ -149,6 +150,7 @@ class LineSearch {
   std::span<LineTerm* const> terms_;
   double p_, q_;
   int n_threads_;
+  double accuracy_;
   double scale_ = 0.0;  // size of the slope at 0
   int trials_ = 0;
   int same_side_ = 0;

@@ -23,6 +23,8 @@ namespace bmrm {
 inline constexpr std::size_t kEntriesPerTask = std::size_t{1} << 16;
 inline constexpr std::size_t kMostBlocks = 256;
 inline constexpr std::size_t kFewestBlocks = 4;  // below, row blocks could not feed many threads
+// Passes so short that two threads are all that pays; column ranges would cost some of them to prepare.
+inline constexpr std::size_t kShortPass = std::size_t{1} << 21;
 
 enum class Transpose { kRowBlocks, kColumnRanges };
 
@@ -37,7 +39,7 @@ struct Cut {
   Cut(std::size_t rows, std::size_t cols, std::size_t entries, std::size_t per_column) : n_rows(rows) {
     if (entries < 2 * kEntriesPerTask) return;
     const std::size_t most = std::min(kMostBlocks, entries / (per_column * cols));
-    if (most >= kFewestBlocks) {
+    if (most >= (entries < kShortPass ? 2 : kFewestBlocks)) {
       n_blocks = std::min(most, entries / kEntriesPerTask);
     } else {
       transpose = Transpose::kColumnRanges;
@@ -77,6 +79,26 @@ void each_row_task(const Matrix& X, int n_threads, const Body& body) {
   const std::size_t n_tasks = std::clamp<std::size_t>(X.n_entries() / kEntriesPerTask, 1, X.n_rows ? X.n_rows : 1);
   parallel_for(n_tasks, threads_for(X.n_entries(), n_threads),
                [&](std::size_t k) { body(X.n_rows * k / n_tasks, X.n_rows * (k + 1) / n_tasks); });
+}
+
+// The sum of the squares of n numbers, by tasks of fixed size that are added in order.
+template <class Value>
+double square_sum(const Value* x, std::size_t n, int n_threads) {
+  const std::size_t n_tasks = (n + kEntriesPerTask - 1) / kEntriesPerTask;
+  std::vector<double> parts(n_tasks);
+  parallel_for(n_tasks, n_threads, [&](std::size_t k) {
+    constexpr std::size_t kSums = 8;
+    const std::size_t end = std::min(n, (k + 1) * kEntriesPerTask);
+    double s[kSums] = {};
+    std::size_t p = k * kEntriesPerTask;
+    for (; p + kSums <= end; p += kSums)
+      for (std::size_t i = 0; i < kSums; ++i) s[i] += static_cast<double>(x[p + i]) * static_cast<double>(x[p + i]);
+    for (; p < end; ++p) s[0] += static_cast<double>(x[p]) * static_cast<double>(x[p]);
+    for (const double one : s) parts[k] += one;
+  });
+  double sum = 0.0;
+  for (const double part : parts) sum += part;
+  return sum;
 }
 
 // f = X w

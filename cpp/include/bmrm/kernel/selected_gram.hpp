@@ -140,28 +140,46 @@ SelectedSize selected_size(const Dense<Value>& X, std::span<const std::int64_t> 
   return {m * k, 0.5 * m * k * (k + 1.0) / kSideBySide};
 }
 
-// squares[j] = sum_i weight_i x_ij^2 and the number of entries that are stored
+// squares[j] = sum_i weight_i x_ij^2 and the number of entries that are stored. No weights: ones.
 template <class Value, class Index>
-void column_sizes(const Csr<Value, Index>& X, const double* weight, double* squares, std::int64_t* counts) {
-  Patience patience;
-  for (std::size_t i = 0; i < X.n_rows; ++i) {
-    if (i % 1024 == 0) patience.check();
-    for (std::int64_t p = X.indptr[i]; p < X.indptr[i + 1]; ++p) {
-      const auto x = static_cast<double>(X.values[p]);
-      squares[X.indices[p]] += weight[i] * x * x;
-      ++counts[X.indices[p]];
+void column_sizes(const Csr<Value, Index>& X, const double* weight, double* squares, std::int64_t* counts,
+                  int n_threads) {
+  struct Size {
+    double squares = 0.0;
+    std::int64_t count = 0;
+  };
+  constexpr std::size_t kMost = 32, kPerColumn = 8;  // blocks, and entries for each column in a block
+  const std::size_t affordable = X.n_entries() / (kPerColumn * std::max<std::size_t>(1, X.n_cols));
+  const std::size_t n_blocks = std::clamp<std::size_t>(std::min(X.n_entries() >> 16, affordable), 1, kMost);
+  std::vector<Size> sizes(n_blocks * X.n_cols);  // a column's two numbers lie side by side
+  parallel_for(n_blocks, n_threads, [&](std::size_t k) {
+    Size* own = sizes.data() + k * X.n_cols;
+    for (std::size_t i = X.n_rows * k / n_blocks; i < X.n_rows * (k + 1) / n_blocks; ++i) {
+      const double p = weight == nullptr ? 1.0 : weight[i];
+      for (std::int64_t e = X.indptr[i]; e < X.indptr[i + 1]; ++e) {
+        const auto x = static_cast<double>(X.values[e]);
+        Size& column = own[X.indices[e]];
+        column.squares += p * x * x;
+        ++column.count;
+      }
     }
-  }
+  });
+  for (std::size_t k = 0; k < n_blocks; ++k)
+    for (std::size_t j = 0; j < X.n_cols; ++j) {
+      squares[j] += sizes[k * X.n_cols + j].squares;
+      counts[j] += sizes[k * X.n_cols + j].count;
+    }
 }
 template <class Value>
-void column_sizes(const Dense<Value>& X, const double* weight, double* squares, std::int64_t* counts) {
+void column_sizes(const Dense<Value>& X, const double* weight, double* squares, std::int64_t* counts, int) {
   std::fill(counts, counts + X.n_cols, static_cast<std::int64_t>(X.n_rows));
   Patience patience;
   for (std::size_t i = 0; i < X.n_rows; ++i) {
     if (i % 1024 == 0) patience.check();
+    const double p = weight == nullptr ? 1.0 : weight[i];
     for (std::size_t j = 0; j < X.n_cols; ++j) {
       const auto x = static_cast<double>(X.row(i)[j]);
-      squares[j] += weight[i] * x * x;
+      squares[j] += p * x * x;
     }
   }
 }
