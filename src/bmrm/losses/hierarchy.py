@@ -85,11 +85,15 @@ class HierarchicalLoss(VectorLoss):
         """Return the number of nodes."""
         return self.tree.n_nodes
 
-    def free_constants(self, k: int) -> npt.NDArray[np.int64]:
-        """Return the classes but one at the top, or but the last leaf: what is above classes adds nothing to them."""
+    def free_constants(self, targets: Classes) -> npt.NDArray[np.int64]:
+        """Return the classes that have rows; one less where all at the top, or all leaves, have.
+
+        What is above classes adds nothing to them.
+        """
         classes = self.classes()
-        tops = [c for c in classes if self.tree.parents[c] < 0]
-        return np.setdiff1d(classes, tops[-1:] if self.nodes == "all" else classes[-1:])
+        present = classes[np.unique(targets.ids)]
+        shifted = [c for c in classes if self.tree.parents[c] < 0] if self.nodes == "all" else classes
+        return np.setdiff1d(present, shifted[-1:]) if np.isin(shifted, present).all() else present
 
     def class_scores(self, scores: Array) -> Array:
         """Return the scores of the classes from those of the nodes."""
