@@ -3,8 +3,17 @@
 import numpy as np
 import pytest
 
-from bmrm import HierarchicalClassifier, LinearClassifier, MultilabelClassifier, Ranker, ScoreClassifier
-from bmrm.losses import Mrr, Ndcg, Tree
+from bmrm import (
+    HierarchicalClassifier,
+    LinearClassifier,
+    LinearRisk,
+    MultilabelClassifier,
+    Problem,
+    Ranker,
+    ScoreClassifier,
+    solve,
+)
+from bmrm.losses import HierarchicalSoftmax, Mrr, MulticlassHinge, Ndcg, Softmax, Tree
 
 
 @pytest.fixture
@@ -106,3 +115,21 @@ def test_the_ranker_keeps_equal_grades_together(scored):
     assert Ranker(loss="ndcg", lam=1e-2).fit(X, y, qid=qid).loss_.ties == "together"
     for given in (Ranker(loss="ndcg", loss_params={"ties": "rows"}), Ranker(loss=Ndcg())):
         assert given.set_params(lam=1e-2).fit(X, y, qid=qid).loss_.ties == "rows"
+
+
+@pytest.mark.parametrize(
+    ("loss", "free"),
+    [
+        (Softmax(n_classes=6), [0, 1, 2]),
+        (Softmax(n_classes=4), [0, 1, 2]),
+        (MulticlassHinge(n_classes=6), [0, 1, 2, 3, 4]),
+        (HierarchicalSoftmax(Tree((-1, 0, 0, -1, 3, 3)), nodes="all"), [0, 1, 2]),
+        (HierarchicalSoftmax(Tree((-1, -1, -1, -1))), [0, 1, 2]),
+    ],
+)
+def test_the_constant_of_a_class_without_rows_does_not_fall_without_end(scored, loss, free):
+    X, F = scored
+    risk = LinearRisk(X, np.argmax(F + np.random.default_rng(0).normal(size=F.shape), axis=1), loss, intercept=True)
+    k = risk.n_outputs
+    assert [c - (risk.dim - k) for c in risk.unpenalized] == free
+    assert solve(Problem(risk, "l2", 1e-2), tol=1e-6, max_iter=200).converged

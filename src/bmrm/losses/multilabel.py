@@ -12,7 +12,7 @@ import numpy.typing as npt
 from bmrm import _core
 from bmrm._traits import Trait
 from bmrm.losses.base import Array, Loss, positive
-from bmrm.losses.vector import CompiledRows, Costs, Ids, VectorLoss, all_but_one, checked_classes, checked_costs
+from bmrm.losses.vector import CompiledRows, Costs, Ids, VectorLoss, checked_classes, checked_costs
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,9 +87,8 @@ class MultilabelHinge(VectorLoss, name="multilabel_hinge"):
         return _of_sets(y, k, self.name)
 
     def free_constants(self, targets: LabelSets) -> npt.NDArray[np.int64]:
-        """Return the labels that some rows have and others do not, but the last of all: they are compared."""
-        counts = np.bincount(targets.labels, minlength=targets.k)
-        return all_but_one(np.flatnonzero((counts > 0) & (counts < len(targets))), targets.k)
+        """Return all scores but the last: labels are compared with each other."""
+        return np.arange(targets.k - 1)
 
     def n_scores(self, targets: LabelSets) -> int:
         """Return the number of labels."""

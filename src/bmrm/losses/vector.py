@@ -61,7 +61,7 @@ class VectorLoss(Loss):
 
         Where the loss does not change when all scores grow alike, one constant less: a penalty on it changes no
         minimum, for it can be 0 at no loss, and without it the constants would be known up to a shift only. Nor is
-        that of a class without rows free: it would fall without end.
+        that of a class without rows free where the loss would fall without end with it.
         """
         return np.arange(self.n_scores(targets))
 
@@ -105,8 +105,8 @@ class ClassLoss(VectorLoss):
         return self.n_classes
 
     def free_constants(self, targets: Classes) -> npt.NDArray[np.int64]:
-        """Return the classes that have rows, but the last of all: classes are compared with each other."""
-        return all_but_one(np.unique(targets.ids), targets.k)
+        """Return all scores but the last: classes are compared with each other."""
+        return np.arange(targets.k - 1)
 
     def n_scores(self, targets: Classes) -> int:
         """Return the number of classes."""
@@ -154,12 +154,6 @@ def checked_costs(delta: Any, loss: str) -> Costs:
             "costs are finite and at least 0, and being right costs 0"
         )
     return tuple(map(tuple, matrix.tolist()))
-
-
-def all_but_one(present: npt.NDArray[Any], k: int) -> npt.NDArray[np.int64]:
-    """Return those present; one less where these are all k, whose constants are known up to a shift only."""
-    free: npt.NDArray[np.int64] = present.astype(np.int64)
-    return free[:-1] if free.size == k else free
 
 
 def probabilities(scores: Array) -> Array:
