@@ -38,11 +38,13 @@ def dense(load):
 
 
 def imbalanced():
-    """One row in 200 is positive; the classes are normal and overlap."""
+    """One row in 200 is positive. Most positives lie off in one direction, a quarter of them among the negatives."""
     rng = np.random.default_rng(0)
     m = 40000
     y = np.where(rng.random(m) < 1 / 200, 1.0, -1.0)
-    X = rng.normal(size=(m, 30)) + 0.6 * np.outer(y > 0, rng.normal(size=30))
+    X = rng.normal(size=(m, 30))
+    shift = np.where(rng.random(m) < 0.75, 2.0, 0.0) * (y > 0)
+    X += np.outer(shift, rng.normal(size=30) / np.sqrt(30.0))
     return X[: m // 2], y[: m // 2], X[m // 2 :], y[m // 2 :]
 
 

@@ -128,7 +128,7 @@ class MultilabelClassifier(ClassifierMixin, JointModel):  # type: ignore[misc]
         classes, Y = _indicator(y)
         if len(Y) != X.shape[0]:
             raise ValueError(f"X has {X.shape[0]} rows, but y has {len(Y)}")
-        check_order(Y)
+        check_order(loss.encode(Y))
         self.classes_ = classes
         self._fit_jointly(X, Y, Y, loss, sample_weight, outputs=len(classes))
         weight = checked_weight(sample_weight, len(Y))

@@ -115,10 +115,10 @@ class MultilabelHinge(VectorLoss, name="multilabel_hinge"):
         return y, None
 
 
-def check_order(indicator: npt.NDArray[Any]) -> None:
+def check_order(targets: LabelSets) -> None:
     """Warn of rows with no label or all of them, which order nothing; raise if there are no others."""
-    n_labels = np.count_nonzero(indicator, axis=1)
-    idle = (n_labels == 0) | (n_labels == indicator.shape[1])
+    n_labels = np.diff(targets.indptr)
+    idle = (n_labels == 0) | (n_labels == targets.k)
     if idle.all():
         raise ValueError(f"no row orders the labels: all {len(idle)} have no label, or all of them")
     if idle.any():
