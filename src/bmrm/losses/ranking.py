@@ -123,7 +123,8 @@ class PermutationLoss(QueryLoss):
         reason = "one document, equal grades only or no grade above 0"
         rows, starts, turns = by_decreasing_grade(values, codes, kept_rows(codes, bad, self.name, reason))
         sizes = np.diff(starts)
-        margin: Array = (1.0 + np.arange(rows.size) - np.repeat(starts[:-1], sizes)) ** -0.25
+        places = 1.0 + np.arange(rows.size) - np.repeat(starts[:-1], sizes)
+        margin = np.asarray(places**-0.25, dtype=np.float64)
         if self.ties == "together":
             margin = block_means(margin, codes[rows], values[rows])
         return Ranking(rows, starts, turns, margin, self._extra(values[rows], starts, int(sizes.max())))
