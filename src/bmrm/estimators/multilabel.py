@@ -57,10 +57,10 @@ class MultilabelClassifier(ClassifierMixin, JointModel):  # type: ignore[misc]
     --------
     >>> import bmrm
     >>> from sklearn.datasets import make_multilabel_classification
-    >>> X, Y = make_multilabel_classification(allow_unlabeled=False, random_state=0)
+    >>> X, Y = make_multilabel_classification(n_classes=8, allow_unlabeled=False, random_state=0)
     >>> model = bmrm.MultilabelClassifier(lam=1e-2).fit(X, Y)
     >>> model.converged_, model.predict(X).shape
-    (True, (100, 5))
+    (True, (100, 8))
     """
 
     _tasks: ClassVar[tuple[str, ...]] = ("multilabel",)
