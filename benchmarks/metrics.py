@@ -1,336 +1,309 @@
-"""Does training for the metric help? ``python benchmarks/metrics.py [--only scores]`` writes docs/benchmarks.
+"""Does training for the metric help? ``python benchmarks/metrics.py [--only scores]`` writes the page about it.
 
-Every model has the same choice of lam, made on a fifth of the training rows by the metric that is reported; then it is
-fitted on all of them and measured on the test rows. Data are read from the folder that BMRM_DATA names, or
-../shared/data; sets that are not there are left out and named.
+Parts are kept beside the page's build (build/metrics/NAME.md) and joined; ``--only`` makes some of them anew. Data are
+read from the folder that BMRM_DATA names, or ../shared/data; sets that are not there are left out and named.
 """
 
 import argparse
-import json
-import lzma
-import os
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NamedTuple
 
+import metrics_data as data
 import numpy as np
-import scipy.sparse as sp
+from metrics_ranking import ranking, table_head
 from sklearn import metrics
-from sklearn.linear_model import Ridge
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import StratifiedKFold, train_test_split
 
 import bmrm
+from bmrm.losses import FBeta
+from bmrm.outcomes import score_threshold
 
-ROOT = Path(__file__).parents[1]
-DATA = Path(os.environ.get("BMRM_DATA", ROOT.parent / "shared" / "data"))
-LAMS = (1e-2, 1e-3, 1e-4, 1e-5)
-TOL, SECONDS = 1e-3, 20.0
-
-
-def best_of(make, fit, measure, train, valid, lams=LAMS):
-    """The estimator with the lam that measures best on the validation rows."""
-    found = [(measure(fit(make(lam), *train), *valid), -i, lam) for i, lam in enumerate(lams)]
-    return make(max(found)[2]), max(found)[2]
+FOLDS = 3
+RESAMPLES = 100
 
 
-def plain_fit(estimator, X, y):
+class Model(NamedTuple):
+    """An estimator for each lam, and what is measured of it."""
+
+    make: Callable[[float], Any]
+    lams: tuple[float, ...]
+    output: Callable[[Any, Any], Any] = lambda model, X: model.predict(X)
+
+
+class Metric(NamedTuple):
+    """A number, the larger the better, of targets and outputs; the models it is measured for, the first ones plain."""
+
+    measure: Callable[[Any, Any], float]
+    models: tuple[str, ...]
+    plain: int
+
+
+def fitted(model, lam, X, y):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return estimator.fit(X, y)
+        return model.make(lam).fit(X, y)
 
 
-def compare(title, names, sets, measures):
-    """Lines of a table: a row for each data set, a column for each model; with the seconds of the last fit."""
-    lines = [f"## {title}", "", "| data | metric | " + " | ".join(names) + " |", "|---|---|" + "---:|" * len(names)]
+def outputs_by_lam(model, X, y, most):
+    """For each lam the targets and outputs of the folds of a cross-validation, on at most so many rows."""
+    rows = np.sort(np.random.default_rng(0).permutation(len(y))[:most])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # classes of fewer rows than folds
+        folds = list(StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(rows, y[rows]))
+    return {
+        lam: [
+            (y[rows[valid]], model.output(fitted(model, lam, X[rows[train]], y[rows[train]]), X[rows[valid]]))
+            for train, valid in folds
+        ]
+        for lam in model.lams
+    }
+
+
+def resampled(measures, y, outputs):
+    """The standard error of a measure, or of the difference of two, over resamples of the test rows."""
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(RESAMPLES):
+        rows = rng.integers(len(y), size=len(y))
+        found.append(measures(y[rows], [output[rows] for output in outputs]))
+    return np.std(found, axis=0, ddof=1)
+
+
+def compare(sets, columns, models_of, measures, most):
+    """Lines of a table: a row for each data set and metric, a column for each model, and the gain over the plain.
+
+    `columns` says which models each column has.
+    """
+    lines = table_head("data", "metric", *columns, "gain")
     for name, load in sets.items():
         try:
             X, y, X2, y2 = load()
         except (FileNotFoundError, bmrm.DataError) as missing:
             print(f"({name} is not present: left out; {missing})", flush=True)
             continue
-        inner = train_test_split(np.arange(len(y)), test_size=0.2, random_state=0, stratify=strata(y))
-        for metric, (measure, models) in measures(y).items():
-            cells = []
-            for model in names:
-                if model not in models:
-                    cells.append("")
-                    continue
-                train, valid = ((X[rows], y[rows]) for rows in inner)
-                chosen, lam = best_of(models[model], plain_fit, measure, train, valid)
-                began = time.perf_counter()
-                fitted = plain_fit(chosen, X, y)
-                seconds = time.perf_counter() - began
-                cells.append(f"{measure(fitted, X2, y2):.4f} ({lam:g}, {seconds:.1f} s)")
-                print(name, metric, model, cells[-1], flush=True)
-            lines.append(f"| {name} | {metric} | " + " | ".join(cells) + " |")
-    return [*lines, ""]
+        validated, tested = {}, {}
+        models = models_of(y)
+        for model in models:
+            began = time.perf_counter()
+            validated[model] = outputs_by_lam(models[model], X, y, most(y))
+            print(f"{name}: {model} validated in {time.perf_counter() - began:.1f} s", flush=True)
+        for title, metric in measures(y).items():
+            cells, outputs = {}, {}
+            for model in metric.models:
+                lam = best_lam(validated[model], metric.measure)
+                if (model, lam) not in tested:
+                    tested[model, lam] = models[model].output(fitted(models[model], lam, X, y), X2)
+                outputs[model] = tested[model, lam]
+                cells[model] = (metric.measure(y2, outputs[model]), lam)
+            lines.append(row_of(name, title, metric, columns.values(), cells, outputs, y2))
+            print(lines[-1], flush=True)
+    return lines
 
 
-def strata(y):
-    counts = np.unique(y, return_counts=True)[1]
-    return y if counts.min() > 1 else None
+def best_lam(validated, measure):
+    """The lam with the largest mean of the measure over the folds."""
+    return max(validated, key=lambda lam: np.mean([measure(*one) for one in validated[lam]]))
 
 
-def linear(loss, **more):
-    return lambda lam: bmrm.LinearClassifier(loss=loss, lam=lam, tol=TOL, max_seconds=SECONDS, **more)
+def row_of(name, title, metric, columns, cells, outputs, y2):
+    """One line: values with their lam, and what the best trained for it gains over the best plain one."""
+    plain = max(metric.models[: metric.plain], key=lambda model: cells[model][0])
+    own = max(metric.models[metric.plain :], key=lambda model: cells[model][0])
+    pair = [outputs[own], outputs[plain]]
+    error = resampled(lambda y, both: metric.measure(y, both[0]) - metric.measure(y, both[1]), y2, pair)
+    text = []
+    for models in columns:
+        shown = [model for model in models if model in cells]
+        several = len([model for model in metric.models[metric.plain :] if model in models]) > 1
+        labels = [f"{model} " if several else "" for model in shown]
+        text.append(", ".join(f"{label}{cells[m][0]:.4f} ({cells[m][1]:g})" for label, m in zip(labels, shown)))
+    gain = f"{cells[own][0] - cells[plain][0]:+.4f} ± {error:.4f}"
+    return f"| {name} | {title} | " + " | ".join(text) + f" | {gain} |"
 
 
-def scored(score, **parameters):
-    return lambda lam: bmrm.ScoreClassifier(
-        score=score, score_params=parameters or None, lam=lam, tol=TOL, max_seconds=SECONDS
-    )
+def linear(loss, lams, tol=1e-3, seconds=60.0, output=None, **more):
+    def make(lam):
+        return bmrm.LinearClassifier(loss=loss, lam=lam, tol=tol, max_seconds=seconds, **more)
+
+    return Model(make, lams, output or (lambda model, X: model.predict(X)))
 
 
-def svmlight(train, test):
-    def load():
-        one = bmrm.read(DATA / train)
-        other = bmrm.read(DATA / test, n_features=one.X.shape[1])
-        return sp.csr_matrix(one.X), one.y, sp.csr_matrix(other.X), other.y
-
-    return load
+def decision(model, X):
+    return model.decision_function(X)
 
 
-def imbalanced():
-    """One row in 200 is positive; the classes overlap."""
-    rng = np.random.default_rng(0)
-    m = 40000
-    y = np.where(rng.random(m) < 1 / 200, 1.0, -1.0)
-    X = rng.normal(size=(m, 30)) + 0.6 * np.outer(y > 0, rng.normal(size=30))
-    return X[: m // 2], y[: m // 2], X[m // 2 :], y[m // 2 :]
+class ThresholdForF1(bmrm.LinearClassifier):
+    """A linear classifier whose constant is moved to where F1 is largest on the rows of the fit."""
+
+    def fit(self, X, y):
+        super().fit(X, y)
+        self.intercept_ = self.intercept_ - score_threshold(FBeta(), self.decision_function(X), y == self.classes_[1])
+        return self
 
 
-def f1(model, X, y):
-    return metrics.f1_score(y == y.max(), model.predict(X) == y.max(), zero_division=0.0)
+def scored(score, lams, **parameters):
+    def make(lam):
+        return bmrm.ScoreClassifier(score=score, score_params=parameters or None, lam=lam, tol=1e-3, max_seconds=60.0)
+
+    return Model(make, lams, decision)
 
 
-def auc(model, X, y):
-    return metrics.roc_auc_score(y == y.max(), model.decision_function(X))
-
-
-def precision_at(k):
-    def measure(model, X, y):
-        top = np.argsort(-model.decision_function(X), kind="stable")[: max(1, round(k * len(y)))]
-        return float(np.mean(y[top] == y.max()))
-
-    return measure
+def share_of(y):
+    return float(np.mean(y > 0))
 
 
 def scores():
     sets = {
-        "a9a": svmlight("a9a/a9a.xz", "a9a/a9a.t.xz"),
-        "ijcnn1": svmlight("ijcnn1/ijcnn1.xz", "ijcnn1/ijcnn1.t.xz"),
-        "reuters_lasvm": svmlight("reuters_lasvm/reuters.xz", "reuters_lasvm/reuters.t.xz"),
-        "generated 1:200": imbalanced,
+        "a9a": data.svmlight("a9a/a9a.xz", "a9a/a9a.t.xz"),
+        "ijcnn1": data.svmlight("ijcnn1/ijcnn1.xz", "ijcnn1/ijcnn1.t.xz"),
+        "reuters_lasvm": data.svmlight("reuters_lasvm/reuters.xz", "reuters_lasvm/reuters.t.xz"),
+        "generated 1:200": data.imbalanced,
     }
-    plain = {"hinge": linear("hinge"), "logistic": linear("logistic")}
+    lams = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 
-    def measures(y):
-        share = 0.5 * float(np.mean(y == y.max()))
-        at_top = scored("precision_at_k", k=share)
+    def threshold(loss):
+        return Model(lambda lam: ThresholdForF1(loss=loss, lam=lam, tol=1e-3, max_seconds=60.0), lams, decision)
+
+    def models(y):
         return {
-            "ROC area": (auc, plain | {"for the metric": scored("roc_area")}),
-            "F1": (f1, plain | {"for the metric": scored("f1")}),
-            f"precision@{share:.1%}": (precision_at(share), plain | {"for the metric": at_top}),
+            "hinge": linear("hinge", lams, output=decision),
+            "logistic": linear("logistic", lams, output=decision),
+            "hinge, threshold": threshold("hinge"),
+            "logistic, threshold": threshold("logistic"),
+            "roc_area": scored("roc_area", (1e-1, *lams[:4])),
+            "fbeta": scored("f1", lams),
+            "precision_at_k": scored("precision_at_k", (10.0, 1.0, 1e-1, 1e-2, 1e-3), k=0.05),
+            "break_even": scored("break_even", lams),
         }
 
-    return compare("Scores of a whole set", ["hinge", "logistic", "for the metric"], sets, measures)
+    def measures(y):
+        def auc(y, f):
+            return metrics.roc_auc_score(y > 0, f)
 
+        def f1(y, f):
+            return metrics.f1_score(y > 0, f > 0, zero_division=0.0)
 
-def mnist():
-    def images(name):
-        with lzma.open(DATA / "mnist" / name) as file:
-            return np.frombuffer(file.read(), np.uint8, offset=16).reshape(-1, 784) / 255.0
+        def first(share):
+            def precision(y, f):
+                k = max(1, round(share(y) * len(y)))
+                return float(np.mean(y[np.argsort(-f, kind="stable")[:k]] > 0))
 
-    def labels(name):
-        with lzma.open(DATA / "mnist" / name) as file:
-            return np.frombuffer(file.read(), np.uint8, offset=8).astype(np.int64)
+            return precision
 
-    X, X2 = images("train-images.idx3-ubyte.xz"), images("t10k-images.idx3-ubyte.xz")
-    return X[:20000], labels("train-labels.idx1-ubyte.xz")[:20000], X2, labels("t10k-labels.idx1-ubyte.xz")
+        plain = ("hinge", "logistic")
+        return {
+            "ROC area": Metric(auc, (*plain, "roc_area"), 2),
+            "F1": Metric(f1, (*plain, "fbeta"), 2),
+            "F1, threshold chosen": Metric(f1, ("hinge, threshold", "logistic, threshold", "fbeta"), 2),
+            "precision@5%": Metric(first(lambda y: 0.05), (*plain, "precision_at_k", "break_even"), 2),
+            "precision = recall": Metric(first(share_of), (*plain, "break_even"), 2),
+        }
 
-
-def news20():
-    data = bmrm.read(DATA / "news20" / "news20.xz")
-    X = sp.csr_matrix(data.X)
-    X = sp.diags(1.0 / np.maximum(1e-12, np.sqrt(X.multiply(X).sum(axis=1).A1))) @ X
-    train, test = train_test_split(np.arange(len(data.y)), test_size=0.2, random_state=0, stratify=data.y)
-    return X[train], data.y[train], X[test], data.y[test]
+    columns = {
+        "hinge": ("hinge", "hinge, threshold"),
+        "logistic": ("logistic", "logistic, threshold"),
+        "for the metric": ("roc_area", "fbeta", "precision_at_k", "break_even"),
+    }
+    return compare(sets, columns, models, measures, most=lambda y: 6000)
 
 
 def multiclass():
     sets = {
-        "letter": svmlight("letter/letter.scale.xz", "letter/letter.scale.t.xz"),
-        "usps": svmlight("usps/usps.xz", "usps/usps.t.xz"),
-        "mnist (20000 rows)": mnist,
-        "news20": news20,
+        "letter": data.dense(data.svmlight("letter/letter.scale.xz", "letter/letter.scale.t.xz")),
+        "usps": data.dense(data.svmlight("usps/usps.xz", "usps/usps.t.xz")),
+        "mnist (5000 rows)": data.dense(data.mnist),
+        "news20": data.news20,
     }
-    names = ["hinge, one against the rest", "multiclass_hinge", "logistic, one against the rest", "softmax"]
-
-    def measures(y):
-        models = [linear("hinge"), linear("multiclass_hinge"), linear("logistic"), linear("softmax")]
-        return {"accuracy": (lambda model, X, y: model.score(X, y), dict(zip(names, models)))}
-
-    return compare("More than two classes", names, sets, measures)
+    lams = (1e-3, 1e-4, 1e-5, 1e-6)
+    settings = {"tol": 1e-2, "penalize_intercept": True}
+    models = {
+        "hinge, one against the rest": linear("hinge", lams, **settings),
+        "logistic, one against the rest": linear("logistic", lams, **settings),
+        "multiclass_hinge": linear("multiclass_hinge", lams, **settings),
+        "softmax": linear("softmax", lams, **settings),
+    }
+    measure = Metric(lambda y, predicted: float(np.mean(y == predicted)), tuple(models), 2)
+    columns = {name: (name,) for name in models}
+    return compare(sets, columns, lambda y: models, lambda y: {"accuracy": measure}, most=lambda y: 1500)
 
 
 def ordinal():
-    def load(name):
-        def split():
-            data = bmrm.read(DATA / "ordinal" / f"{name}.xz")
-            X = np.asarray(sp.csr_matrix(data.X).todense())
-            X = (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-12)
-            train, test = train_test_split(
-                np.arange(len(data.y)), test_size=0.3, random_state=0, stratify=strata(data.y)
-            )
-            return X[train], data.y[train], X[test], data.y[test]
-
-        return split
-
-    names = ("era", "esl", "lev", "balance_scale", "winequality-white", "car", "nursery")
-    sets = {name: load(name) for name in names}
-
-    def mean_error(model, X, y):
-        return -float(np.mean(np.abs(np.round(model.predict(X)) - y)))
+    """The mean over random halves of the absolute error of the grade."""
+    lams, splits = (1e-1, 1e-2, 1e-3, 1e-4), 5
 
     def regression(loss):
-        return lambda lam: bmrm.LinearRegressor(loss=loss, lam=lam, tol=TOL, max_seconds=SECONDS)
+        return Model(
+            lambda lam: bmrm.LinearRegressor(loss=loss, lam=lam, tol=1e-3, max_seconds=60.0),
+            lams,
+            lambda model, X: np.round(model.predict(X)),
+        )
 
-    def measures(y):
-        models = {
-            "least_squares": regression("least_squares"),
-            "least_absolute": regression("least_absolute"),
-            "hinge, one against the rest": linear("hinge"),
-            "ordinal": lambda lam: bmrm.OrdinalRegressor(lam=lam, tol=TOL, max_seconds=SECONDS),
-        }
-        return {"minus the mean error": (mean_error, models)}
-
-    columns = ["least_squares", "least_absolute", "hinge, one against the rest", "ordinal"]
-    return compare("Grades", columns, sets, measures)
-
-
-def newsgroups():
-    """A tree of two levels: the first part of a group's name, and the group."""
-    names = {int(k): v["name"] for k, v in json.loads((DATA / "20news" / "classes.json").read_text()).items()}
-    paths = {k: f"{name.split('.')[0]}/{name}" for k, name in names.items()}
-    X, y, X2, y2 = svmlight("20news/20news_bydate.counts.xz", "20news/20news_bydate.counts.t.xz")()
-
-    def scaled(X):
-        X = X.copy()
-        X.data = np.log1p(X.data)
-        return sp.csr_matrix(sp.diags(1.0 / np.maximum(1e-12, np.sqrt(X.multiply(X).sum(axis=1).A1))) @ X)
-
-    return scaled(X), np.array([paths[int(c)] for c in y]), scaled(X2), np.array([paths[int(c)] for c in y2])
-
-
-def imclef():
-    def read(name):
-        rows, labels = [], []
-        with lzma.open(DATA / "hier_imclef07a" / name, "rt") as file:
-            for line in file:
-                label, *entries = line.split()
-                labels.append(max(label.split("@"), key=len))
-                x = np.zeros(80)
-                for entry in entries:
-                    j, value = entry.split(":")
-                    x[int(j) - 1] = float(value)
-                rows.append(x)
-        return np.array(rows) / 10.0, np.array(labels)
-
-    return (*read("imclef07a.xz"), *read("imclef07a.t.xz"))
+    models = {
+        "least_squares": regression("least_squares"),
+        "least_absolute": regression("least_absolute"),
+        "hinge, one against the rest": linear("hinge", lams),
+        "ordinal": Model(lambda lam: bmrm.OrdinalRegressor(lam=lam, tol=1e-3, max_seconds=60.0), lams),
+    }
+    lines = table_head("data", "grades", *models, "gain")
+    for name in data.ORDINAL:
+        try:
+            X, y = data.grades(name)
+        except (FileNotFoundError, bmrm.DataError) as missing:
+            print(f"({name} is not present: left out; {missing})", flush=True)
+            continue
+        found = np.array([errors_of(models, X, y, split) for split in range(splits)])
+        text = [f"{mean:.3f}" for mean in found.mean(axis=0)]
+        best = int(np.argmin(found.mean(axis=0)[:-1]))
+        gain = found[:, best] - found[:, -1]
+        error = gain.std(ddof=1) / np.sqrt(splits)
+        lines.append(f"| {name} | {len(np.unique(y))} | " + " | ".join(text) + f" | {gain.mean():+.3f} ± {error:.3f} |")
+        print(lines[-1], flush=True)
+    return lines
 
 
-def tree_distance(model, X, y):
-    """Minus the mean number of edges between the predicted class and the true one."""
-    distance = [len(set(steps(a)) ^ set(steps(b))) for a, b in zip(model.predict(X), y)]
-    return -float(np.mean(distance))
+def errors_of(models, X, y, split):
+    """The mean absolute error of each model on one half of the rows, trained on the other."""
+    train, test = train_test_split(np.arange(len(y)), test_size=0.5, random_state=split)
+    errors = []
+    for model in models.values():
+        validated = outputs_by_lam(model, X[train], y[train], most=1000)
+        lam = best_lam(validated, lambda target, output: -np.abs(target - output).mean())
+        chosen = fitted(model, lam, X[train], y[train])
+        errors.append(np.abs(model.output(chosen, X[test]) - y[test]).mean())
+    return errors
 
 
 def steps(path):
     parts = str(path).split("/")
-    return ["/".join(parts[: i + 1]) for i in range(len(parts))]
+    return {"/".join(parts[: i + 1]) for i in range(len(parts))}
 
 
 def hierarchies():
-    sets = {"20news": newsgroups, "imclef07a": imclef}
+    sets = {"20news": data.newsgroups, "imclef07a": data.imclef}
+    lams = (1e-3, 1e-4, 1e-5)
+    settings = {"tol": 1e-2, "max_seconds": 30.0, "penalize_intercept": True}
 
-    def in_tree(loss):
-        return lambda lam: bmrm.HierarchicalClassifier(loss=loss, lam=lam, tol=1e-2, max_seconds=60.0)
+    def model(kind, loss):
+        return Model(lambda lam: kind(loss=loss, lam=lam, **settings), lams)
 
-    def flat(loss):
-        return lambda lam: bmrm.LinearClassifier(loss=loss, lam=lam, tol=1e-2, max_seconds=60.0)
+    models = {
+        "multiclass_hinge, flat": model(bmrm.LinearClassifier, "multiclass_hinge"),
+        "softmax, flat": model(bmrm.LinearClassifier, "softmax"),
+        "hierarchical_hinge": model(bmrm.HierarchicalClassifier, "hierarchical_hinge"),
+        "hierarchical_softmax": model(bmrm.HierarchicalClassifier, "hierarchical_softmax"),
+    }
+
+    def nearness(y, predicted):
+        return -float(np.mean([len(steps(a) ^ steps(b)) for a, b in zip(y, predicted)]))
 
     def measures(y):
-        models = {
-            "multiclass_hinge, flat": flat("multiclass_hinge"),
-            "hierarchical_hinge": in_tree("hierarchical_hinge"),
-        }
-        models |= {"softmax, flat": flat("softmax"), "hierarchical_softmax": in_tree("hierarchical_softmax")}
-        return {
-            "accuracy": (lambda model, X, y: float(np.mean(model.predict(X) == y)), models),
-            "minus the tree distance": (tree_distance, models),
-        }
+        accuracy = Metric(lambda y, predicted: float(np.mean(y == predicted)), tuple(models), 2)
+        return {"accuracy": accuracy, "minus the tree distance": Metric(nearness, tuple(models), 2)}
 
-    names = ["multiclass_hinge, flat", "hierarchical_hinge", "softmax, flat", "hierarchical_softmax"]
-    return compare("Hierarchies", names, sets, measures)
-
-
-def ndcg(scores, grades, qid, k=10):
-    """The mean NDCG@k with gains 2^grade - 1, over the queries with a relevant document."""
-    found = []
-    for q in np.unique(qid):
-        rows = np.flatnonzero(qid == q)
-        gains = 2.0 ** grades[rows] - 1.0
-        discount = 1.0 / np.log2(2.0 + np.arange(len(rows)))
-        discount[k:] = 0.0
-        ideal = np.sort(gains)[::-1] @ discount
-        if ideal > 0.0:
-            found.append(gains[np.argsort(-scores[rows], kind="stable")] @ discount / ideal)
-    return float(np.mean(found))
-
-
-def ranking():
-    lines = ["## Ranking: MQ2008, NDCG@10", "", "Gains 2^grade - 1; queries with a relevant document.", ""]
-    if not (DATA / "MQ2008").exists():
-        print("(MQ2008 is not present: left out)", flush=True)
-        return []
-    folds = [bmrm.read(DATA / "MQ2008" / f"fold{k}_test.xz", n_features=46) for k in range(1, 6)]
-    X = [np.asarray(sp.csr_matrix(fold.X).todense()) for fold in folds]
-    names = ["ridge", "pairwise_rank", "ndcg"]
-    table = []
-    for k in range(5):
-        valid, train = (k - 1) % 5, [j for j in range(5) if j not in (k, (k - 1) % 5)]
-        table.append([one_fold(name, X, folds, train, valid, k) for name in names])
-        print("fold", k + 1, table[-1], flush=True)
-    table.append([one_fold(name, X, folds, [0, 1, 2], 3, 4, refit=True) for name in names])
-    lines += ["| test | " + " | ".join(names) + " |", "|---|" + "---:|" * len(names)]
-    titles = [*(f"fold {k + 1}" for k in range(5)), "fold 5, trained on 1 to 4"]
-    lines += [f"| {title} | " + " | ".join(f"{v:.4f}" for v in row) + " |" for title, row in zip(titles, table)]
-    mean = np.mean(table[:5], axis=0)
-    return [*lines, "| mean of the folds | " + " | ".join(f"{v:.4f}" for v in mean) + " |", ""]
-
-
-def one_fold(name, X, folds, train, valid, test, refit=False):
-    def gathered(which):
-        return np.concatenate([X[j] for j in which]), np.concatenate([folds[j].y for j in which])
-
-    def groups(which):
-        return np.concatenate([folds[j].groups for j in which])
-
-    def fit(lam, which):
-        if name == "ridge":
-            model = Ridge(alpha=lam * sum(len(folds[j].y) for j in which))
-            return model.fit(*gathered(which))
-        model = bmrm.Ranker(loss=name, lam=lam, tol=TOL, max_seconds=SECONDS)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return model.fit(*gathered(which), qid=groups(which))
-
-    def measured(model, which):
-        features, grades = gathered(which)
-        return ndcg(model.predict(features), grades, groups(which))
-
-    lam = max(LAMS, key=lambda lam: measured(fit(lam, train), [valid]))
-    return measured(fit(lam, [*train, valid] if refit else train), [test])
+    return compare(sets, {name: (name,) for name in models}, lambda y: models, measures, most=lambda y: 2000)
 
 
 PARTS = {"scores": scores, "multiclass": multiclass, "ranking": ranking, "ordinal": ordinal, "hierarchies": hierarchies}
@@ -339,20 +312,17 @@ PARTS = {"scores": scores, "multiclass": multiclass, "ranking": ranking, "ordina
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS))
-    parser.add_argument("--output", type=Path, default=ROOT / "docs" / "benchmarks" / "metrics.md")
+    parser.add_argument("--output", type=Path, default=data.ROOT / "docs" / "benchmarks" / "metrics.md")
     options = parser.parse_args()
-    head = __doc__.split("\n\n")[1].replace("\n", " ")
-    lines = [
-        "# Training for the metric",
-        "",
-        head,
-        "",
-        "In brackets: the lam chosen, and the seconds of the last fit.",
-        "",
-    ]
-    for part in options.only:
-        lines += PARTS[part]()
-    options.output.write_text("\n".join(lines))
+    parts = data.ROOT / "build" / "metrics"
+    parts.mkdir(parents=True, exist_ok=True)
+    for name in options.only:
+        (parts / f"{name}.md").write_text("\n".join(PARTS[name]()))
+    words = (Path(__file__).parent / "metrics_words.md").read_text()
+    for name in PARTS:
+        path = parts / f"{name}.md"
+        words = words.replace(f"{{{name}}}", path.read_text().strip() if path.exists() else "Not measured to the end.")
+    options.output.write_text(words)
 
 
 if __name__ == "__main__":

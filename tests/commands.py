@@ -39,7 +39,10 @@ def write_files():
     bmrm.write("query.svm", X, grades.astype(float), groups=queries)
     bmrm.write("several.npz", X, np.column_stack([scores, X[:, 0] + rng.normal(size=ROWS)]))
     bmrm.write("paths.npz", X, np.array(LEAVES)[np.argmax(X[:, :4] + rng.normal(size=(ROWS, 4)), axis=1)])
-    has = X[:, :4] + 0.3 * rng.normal(size=(ROWS, 4)) > 0.4
+    noisy = X[:, :4] + 0.3 * rng.normal(size=(ROWS, 4))
+    has = (noisy > np.minimum(0.4, noisy.max(axis=1, keepdims=True) - 1e-9)) & (
+        noisy > noisy.min(axis=1, keepdims=True)
+    )
     bmrm.write("sets.svm", X, [tuple(10.0 + np.flatnonzero(row)) for row in has])
     bmrm.write("sets.npz", X, has.astype(float))
     bmrm.write("three.svm", X, np.argmax(X[:, :3], axis=1).astype(float))

@@ -96,10 +96,8 @@ double by_k(const In<double>& scores, const Index& positives, const Index& negat
 
 Ranked ranked_of(std::size_t m, const Index& rows, const Index& starts, const Index& turns, const In<double>& margin,
                  const In<double>& share) {
-  const Ranked ranked{sets_of(m, rows, starts, turns, share), view(margin)};
-  for (std::size_t q = 0; q + 1 < starts.size(); ++q)
-    if (ranked.sets.size(q) > margin.size()) require(false, "margin is shorter than a query");
-  return ranked;
+  require_size(margin.size(), rows.size(), "margin");
+  return Ranked{sets_of(m, rows, starts, turns, share), view(margin)};
 }
 
 double by_gain(const In<double>& scores, const Index& rows, const Index& starts, const Index& turns,
@@ -107,7 +105,8 @@ double by_gain(const In<double>& scores, const Index& rows, const Index& starts,
                Out<double>& slopes, int n_threads) {
   const Ranked ranked = ranked_of(scores.size(), rows, starts, turns, margin, share);
   require_size(gain.size(), rows.size(), "gain");
-  require_size(discount.size(), margin.size(), "discount");
+  for (std::size_t q = 0; q + 1 < starts.size(); ++q)
+    if (ranked.sets.size(q) > discount.size()) require(false, "discount is shorter than a query");
   return run(scores, slopes,
              [&](auto f, auto out) { return gain_loss(f, ranked, view(gain), view(discount), out, n_threads); });
 }

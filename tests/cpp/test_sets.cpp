@@ -220,11 +220,13 @@ void check_threads() {
     const Numbers f = draw(m, false, size);
     Numbers one(m, 0.0), four(m, 0.0);
     assert(pair_hinge(f, c.graded(), {}, one, 1) == pair_hinge(f, c.graded(), {}, four, 4) && one == four);
-    Numbers margin(5000), discount(5000), gain(m, 0.0);
-    for (std::size_t r = 0; r < margin.size(); ++r)
-      margin[r] = 1.0 / double(r + 1), discount[r] = r < 5 ? margin[r] : 0;
+    const Sets sets = c.graded().sets;
+    Numbers margin(m), discount(5000, 0.0), gain(m, 0.0);
+    for (std::size_t q = 0; q < 5; ++q)
+      for (std::size_t r = 0; r < sets.size(q); ++r) margin[sets.first(q) + r] = 1.0 / double(r + 1);
+    for (std::size_t r = 0; r < 5; ++r) discount[r] = 1.0 / double(r + 1);
     for (std::size_t i = 0; i < m; i += 7) gain[i] = 0.1;
-    const Ranked ranked{c.graded().sets, margin};
+    const Ranked ranked{sets, margin};
     const double value = gain_loss(f, ranked, gain, discount, one, 1);
     assert(value == gain_loss(f, ranked, gain, discount, four, 4) && one == four);
     assert(!std::isnan(value) || size > 1.0);

@@ -72,6 +72,8 @@ def over_permutations(score):
             rows = rows[np.argsort(-np.asarray(y)[rows], kind="stable")]
             grades = np.asarray(y, float)[rows]
             c = [1.0 / (i + 1) ** 0.25 for i in range(len(rows))]
+            if loss.ties == "together":
+                c = [np.mean([c[j] for j in range(len(rows)) if grades[j] == grade]) for grade in grades]
             A, b = [], []
             for order in map(list, permutations(range(len(rows)))):
                 a = np.zeros(len(y))

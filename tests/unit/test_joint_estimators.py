@@ -44,7 +44,8 @@ def fitted(kind: str, **parameters: Any) -> tuple[Any, np.ndarray, Any]:
         y: Any = np.array(["k", "l", "m", "n"])[np.argmax(F, axis=1)]
         return LinearClassifier(**{"loss": "multiclass_hinge", **settings}).fit(X, y), X, y
     if kind == "multilabel":
-        y = (F > 0.5).astype(int)
+        y = ((F > 0.5) | (F.max(axis=1, keepdims=True) == F)) & (F.min(axis=1, keepdims=True) < F)
+        y = y.astype(int)
         return MultilabelClassifier(**settings).fit(X, y), X, y
     if kind == "hierarchy":
         y = np.array(TREE.names)[TREE.leaves()][np.argmax(F, axis=1)]

@@ -99,7 +99,15 @@ def test_no_digits_are_lost_far_from_zero():
     np.testing.assert_array_equal(far_slopes, slopes)
 
 
-@pytest.mark.parametrize("loss", [Ndcg(), Ndcg(k=3), ExpectedRankUtility(half_life=4.0)], ids=repr)
+def margins(loss, y):
+    """c, for grades in falling order."""
+    c = (np.arange(len(y)) + 1.0) ** -0.25
+    return c if loss.ties == "rows" else np.array([c[y == grade].mean() for grade in y])
+
+
+@pytest.mark.parametrize(
+    "loss", [Ndcg(), Ndcg(k=3), Ndcg(k=3, ties="together"), ExpectedRankUtility(half_life=4.0)], ids=repr
+)
 @pytest.mark.parametrize("n", [2, 5, 40, 120])
 @pytest.mark.parametrize("size", [0.01, 0.3, 5.0])
 def test_gain_losses_by_scipy_s_assignment(loss, n, size, rng):
@@ -112,7 +120,7 @@ def test_gain_losses_by_scipy_s_assignment(loss, n, size, rng):
             gain, discount = 2.0**y - 1.0, np.where(r < loss.k, 1.0 / np.log2(r + 2.0), 0.0)
         else:
             gain, discount = y, 0.5 ** (r / (loss.half_life - 1.0))
-        gain, c = gain / (gain @ discount), (r + 1.0) ** -0.25
+        gain, c = gain / (gain @ discount), margins(loss, y)
         cost = np.outer(c, f) - np.outer(discount, gain)
         ranks, documents = linear_sum_assignment(cost, maximize=True)
         expected = cost[ranks, documents].sum() - c @ f + 1.0
@@ -127,14 +135,14 @@ def test_mrr_by_assignment_for_each_rank_of_the_first_relevant_one(size, rng):
     for _ in range(10):
         y = np.sort(rng.integers(0, 2, size=n))[::-1].astype(float)
         y[0], y[-1] = 1.0, 0.0
-        f, c = size * rng.normal(size=n), (np.arange(n) + 1.0) ** -0.25
+        loss = Mrr(ties="together" if rng.random() < 0.5 else "rows")
+        f, c = size * rng.normal(size=n), margins(loss, y)
         best = -np.inf
         for first in range(int(np.sum(y == 0)) + 1):
             cost = np.outer(c, f)
             cost[:first, y > 0] = -1e6
             ranks, documents = linear_sum_assignment(cost, maximize=True)
             best = max(best, cost[ranks, documents].sum() - c @ f + 1.0 - 1.0 / (first + 1))
-        loss = Mrr()
         assert loss.evaluate(f, loss.encode(y, ["q"] * n), ones(f))[0] == pytest.approx(best, rel=1e-12)
 
 

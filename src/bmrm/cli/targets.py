@@ -17,6 +17,7 @@ from bmrm.data.dataset import Dataset, Labels
 from bmrm.losses import HierarchicalHinge, Loss, MulticlassHinge, MultilabelHinge, ScaledMulticlassHinge, Tree
 from bmrm.losses.hierarchy import HierarchicalLoss
 from bmrm.losses.multiclass import of_all_classes
+from bmrm.losses.multilabel import check_order
 from bmrm.losses.scores import WholeSetLoss
 from bmrm.losses.tree import nodes_of
 from bmrm.losses.vector import ClassLoss
@@ -137,9 +138,11 @@ def _label_sets(y: Labels, loss: Loss, extras: Extras) -> Targets:
         raise ValueError(f"there are {len(classes)} different labels; loss '{loss.name}' needs at least two")
     loss = _with_costs(loss, extras.costs, classes)
     Y = indicator(y, classes)
-    k = loss.n_scores(loss.encode(Y))  # type: ignore[attr-defined]
+    sets = loss.encode(Y)
+    k = loss.n_scores(sets)  # type: ignore[attr-defined]
     if k != len(classes):
         raise ValueError(f"loss '{loss.name}' is given {k} labels, but the file has {len(classes)}")
+    check_order(sets)
     return Targets(loss, [Y], classes)
 
 

@@ -31,6 +31,16 @@ def _gives_probabilities(estimator: HierarchicalClassifier) -> bool:
     raise AttributeError(f"predict_proba needs loss='hierarchical_softmax', got {estimator.loss!r}")
 
 
+def _as_labels(names: list[str], kind: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return names of nodes as labels of the kind that y has; as text, where one of them is no number."""
+    if kind.kind in "biuf":
+        try:
+            return np.array(names).astype(kind)
+        except ValueError:
+            return np.array(names)
+    return np.array(names, dtype=kind if kind.kind == "O" else None)
+
+
 class HierarchicalClassifier(ClassifierMixin, JointModel):  # type: ignore[misc]
     """Linear classification in a tree: the score of a class is the sum of the scores of the nodes on its path.
 
@@ -42,8 +52,8 @@ class HierarchicalClassifier(ClassifierMixin, JointModel):  # type: ignore[misc]
     loss : str, default="hierarchical_hinge"
         Or "hierarchical_softmax", which yields probabilities.
     tree : Tree, dict or list, optional
-        A `bmrm.losses.Tree`; a mapping of each class to its parent (None at the top); nested mappings of names; or a
-        list with the parent of each number. By default labels are paths such as ``"animal/cat"``.
+        A `bmrm.losses.Tree`; a mapping of each class to its parent (None at the top); nested mappings of names, or
+        lists of them; or a list with the parent of each number. By default labels are paths such as ``"animal/cat"``.
     costs : matrix or dict, optional
         ``costs[true][predicted]``, as for `LinearClassifier`, over ``classes_``; the distance in the tree by default.
     nodes : {"auto", "leaves", "all"}, default="auto"
@@ -138,11 +148,11 @@ class HierarchicalClassifier(ClassifierMixin, JointModel):  # type: ignore[misc]
         X, y = self._checked_data(X, y=y)
         check_classification_targets(y)
         if len(np.unique(y)) < 2:
-            raise ValueError(f"y has one class only, {y[0]!r}; a classifier needs at least two classes")
+            raise ValueError(f"y has one class only, {y.tolist()[0]!r}; a classifier needs at least two classes")
         self.tree_ = tree_of(self.tree, y)
         targets = nodes_of(self.tree_, y)
         loss = self._loss_of(self.tree_, targets)
-        self.classes_ = np.array(self.tree_.names)[loss.classes()].astype(y.dtype)
+        self.classes_ = _as_labels([self.tree_.names[node] for node in loss.classes()], y.dtype)
         if self.costs is not None:
             loss = replace(cast(HierarchicalHinge, loss), delta=cost_matrix(self.costs, self.classes_))
         self._fit_jointly(X, y, targets, loss, sample_weight, outputs=self.tree_.n_nodes)

@@ -75,13 +75,18 @@ def cost_matrix(costs: Any, classes: npt.NDArray[Any]) -> Any:
     """Return costs[true][predicted] as a matrix in the order of the classes; the loss checks its numbers."""
     k = len(classes)
     if not isinstance(costs, Mapping):
-        matrix = np.asarray(costs, dtype=np.float64)
+        try:
+            matrix = np.asarray(costs, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"costs must be a matrix of numbers or a dict of dicts: {error}") from None
         if matrix.shape != (k, k):
             raise ValueError(f"costs must be a {k} x {k} matrix, one row for each class, got shape {matrix.shape}")
         return matrix
     place = {label: i for i, label in enumerate(classes.tolist())}
     matrix = 1.0 - np.eye(k)
     for true, row in costs.items():
+        if not isinstance(row, Mapping):
+            raise ValueError(f"costs of the class {true!r} must be a dict by predicted class, got {row!r}")
         for predicted, cost in row.items():
             unknown = [label for label in (true, predicted) if label not in place]
             if unknown:

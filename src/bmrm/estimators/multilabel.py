@@ -13,6 +13,7 @@ from bmrm.estimators.base import LAM, checked_weight
 from bmrm.estimators.callbacks import with_callbacks
 from bmrm.estimators.joint import JointModel
 from bmrm.losses import Loss
+from bmrm.losses.multilabel import check_order
 from bmrm.outcomes import least_mistakes
 from bmrm.regularizers import Regularizer
 from bmrm.risks.base import Array
@@ -56,10 +57,10 @@ class MultilabelClassifier(ClassifierMixin, JointModel):  # type: ignore[misc]
     --------
     >>> import bmrm
     >>> from sklearn.datasets import make_multilabel_classification
-    >>> X, Y = make_multilabel_classification(random_state=0)
+    >>> X, Y = make_multilabel_classification(n_classes=8, allow_unlabeled=False, random_state=0)
     >>> model = bmrm.MultilabelClassifier(lam=1e-2).fit(X, Y)
     >>> model.converged_, model.predict(X).shape
-    (True, (100, 5))
+    (True, (100, 8))
     """
 
     _tasks: ClassVar[tuple[str, ...]] = ("multilabel",)
@@ -115,6 +116,7 @@ class MultilabelClassifier(ClassifierMixin, JointModel):  # type: ignore[misc]
         ----------
         X : array or sparse matrix of shape (m, d), or data frame
         y : matrix (m, k) of zeros and ones, dense or sparse, or a sequence of m sets of labels
+            Rows with no label, or with all of them, order nothing and are named in a warning.
         sample_weight : array-like of shape (m,), optional
 
         Returns
@@ -126,6 +128,7 @@ class MultilabelClassifier(ClassifierMixin, JointModel):  # type: ignore[misc]
         classes, Y = _indicator(y)
         if len(Y) != X.shape[0]:
             raise ValueError(f"X has {X.shape[0]} rows, but y has {len(Y)}")
+        check_order(loss.encode(Y))
         self.classes_ = classes
         self._fit_jointly(X, Y, Y, loss, sample_weight, outputs=len(classes))
         weight = checked_weight(sample_weight, len(Y))
@@ -160,6 +163,8 @@ def _indicator(y: Any) -> tuple[npt.NDArray[Any], Array]:
     if matrix is None:
         binarizer = MultiLabelBinarizer()
         matrix = binarizer.fit_transform(y)
+        if len(binarizer.classes_) < 2:
+            raise ValueError(f"y has {len(binarizer.classes_)} different labels; there must be at least two")
         return binarizer.classes_, matrix.astype(np.float64)
     if matrix.ndim != 2 or matrix.shape[1] < 2:
         raise ValueError(f"y must have a column for each of at least two labels, got shape {matrix.shape}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +13,8 @@ from bmrm.estimators.base import LAM, checked_weight
 from bmrm.estimators.callbacks import with_callbacks
 from bmrm.estimators.joint import JointModel
 from bmrm.losses import Loss
+from bmrm.losses.ranking import PermutationLoss
+from bmrm.losses.sets import query_codes
 from bmrm.regularizers import Regularizer
 from bmrm.risks.base import Array
 from bmrm.solvers import Solver
@@ -26,7 +29,8 @@ class Ranker(JointModel):
         A loss for ranking: `pairwise_rank` counts pairs in the wrong order, `ndcg`, `mrr` and `expected_rank_utility`
         look at the top of the list.
     loss_params : dict, optional
-        Parameters of a loss given by its name, for example ``{"k": 10}``.
+        Parameters of a loss given by its name, for example ``{"k": 10}``. Where they do not say how documents of equal
+        grade are treated, it is ``{"ties": "together"}`` here.
     regularizer, lam, C, solver, tol, max_iter, max_seconds, n_threads, warm_start, random_state, verbose
         As for `LinearClassifier`. There is no intercept: it would move all scores alike.
 
@@ -111,6 +115,8 @@ class Ranker(JointModel):
         self
         """
         loss = self._chosen_loss()
+        if isinstance(loss, PermutationLoss) and isinstance(self.loss, str) and "ties" not in (self.loss_params or {}):
+            loss = replace(loss, ties="together")  # type: ignore[type-var]
         X, y = self._checked_data(X, y=y, y_numeric=True)
         self._fit_jointly(X, y, y, loss, sample_weight, groups=queries(qid, len(y)))
         return self
@@ -158,7 +164,7 @@ def queries(qid: npt.ArrayLike | None, m: int) -> npt.NDArray[np.int64]:
     """Return a number for the query of each row."""
     if qid is None:
         return np.zeros(m, dtype=np.int64)
-    groups = np.asarray(qid)
-    if groups.shape != (m,):
-        raise ValueError(f"qid must have one number for each of the {m} rows of X, got shape {groups.shape}")
-    return np.unique(groups, return_inverse=True)[1].astype(np.int64)
+    shape = np.shape(np.asarray(qid, dtype=object))
+    if shape != (m,):
+        raise ValueError(f"qid must have one number for each of the {m} rows of X, got shape {shape}")
+    return query_codes(qid, m, "pairwise_rank")

@@ -212,5 +212,7 @@ class ScoreClassifier(ClassifierMixin, JointModel):  # type: ignore[misc]
             return float(metrics.fbeta_score(positive, f > 0.0, beta=beta, sample_weight=sample_weight))
         total = int(positive.sum())
         n = total if name == "break_even" else number_of(self.loss_.k, f.size)  # type: ignore[attr-defined]
+        if n > f.size:
+            raise ValueError(f"score '{name}' with k = {n} needs at least as many rows, but there are {f.size}")
         hits = int(positive[np.argsort(-f, kind="stable")[:n]].sum())
         return hits / (total if name == "recall_at_k" else n) if total else 0.0

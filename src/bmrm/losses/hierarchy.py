@@ -85,7 +85,7 @@ class HierarchicalLoss(VectorLoss):
         """Return the number of nodes."""
         return self.tree.n_nodes
 
-    def free_constants(self, k: int) -> npt.NDArray[np.int64]:
+    def free_constants(self, targets: Classes) -> npt.NDArray[np.int64]:
         """Return the classes but one at the top, or but the last leaf: what is above classes adds nothing to them."""
         classes = self.classes()
         tops = [c for c in classes if self.tree.parents[c] < 0]
@@ -209,6 +209,12 @@ class HierarchicalSoftmax(HierarchicalLoss, name="hierarchical_softmax"):
     def compiled(self, targets: Classes) -> CompiledRows:
         """Return the compiled rows."""
         return PathRows(cast(CompiledRows, _core.softmax(targets.ids, targets.k)), self.tree.parents, self.classes())
+
+    def free_constants(self, targets: Classes) -> npt.NDArray[np.int64]:
+        """Return the classes that have rows, but one: the last that has no such class above it."""
+        present = self.classes()[np.unique(targets.ids)]
+        on_top = [c for c in present if np.isin(self.tree.path(int(c)), present).sum() == 1]
+        return np.setdiff1d(present, on_top[-1:])
 
     def bend(self, scores: Array, weight: Array, n_threads: int = 1) -> PathBend:
         """Return the second derivatives of the soft-max, spread over the paths."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from bmrm import _core
 from bmrm._traits import Trait
@@ -170,6 +171,10 @@ class Softmax(ClassLoss, name="softmax"):
     def compiled(self, targets: Classes) -> CompiledRows:
         """Return the compiled rows."""
         return cast(CompiledRows, _core.softmax(targets.ids, targets.k))
+
+    def free_constants(self, targets: Classes) -> npt.NDArray[np.int64]:
+        """Return the classes that have rows, but the last of these."""
+        return np.unique(targets.ids)[:-1].astype(np.int64)
 
     def bend(self, scores: Array, weight: Array, n_threads: int = 1) -> ShareBend:
         """Return p (diag(pi) - pi pi'), pi the probabilities."""

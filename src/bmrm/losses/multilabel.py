@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, cast
 
@@ -85,9 +86,9 @@ class MultilabelHinge(VectorLoss, name="multilabel_hinge"):
             return _of_indicator(y, k, self.name)
         return _of_sets(y, k, self.name)
 
-    def free_constants(self, k: int) -> npt.NDArray[np.int64]:
+    def free_constants(self, targets: LabelSets) -> npt.NDArray[np.int64]:
         """Return all scores but the last: labels are compared with each other."""
-        return np.arange(k - 1)
+        return np.arange(targets.k - 1)
 
     def n_scores(self, targets: LabelSets) -> int:
         """Return the number of labels."""
@@ -112,6 +113,21 @@ class MultilabelHinge(VectorLoss, name="multilabel_hinge"):
         y = (rng.random((m, 3)) < 0.5).astype(np.float64)
         y[: min(m, 2)] = np.array([[0.0] * 3, [1.0] * 3])[: min(m, 2)]
         return y, None
+
+
+def check_order(targets: LabelSets) -> None:
+    """Warn of rows with no label or all of them, which order nothing; raise if there are no others."""
+    n_labels = np.diff(targets.indptr)
+    idle = (n_labels == 0) | (n_labels == targets.k)
+    if idle.all():
+        raise ValueError(f"no row orders the labels: all {len(idle)} have no label, or all of them")
+    if idle.any():
+        warnings.warn(
+            f"{np.count_nonzero(n_labels == 0)} of {len(idle)} rows have no label and "
+            f"{np.count_nonzero(idle & (n_labels > 0))} have all of them: they order nothing and add no loss",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _of_indicator(y: Any, k: int | None, loss: str) -> LabelSets:

@@ -11,12 +11,12 @@ import numpy.typing as npt
 
 from bmrm import _core
 from bmrm.losses.base import Array, Loss, Targets, finite_targets, in_domain
-from bmrm.losses.scores import check_k
 from bmrm.losses.sets import (
     Grades,
     Index,
     Ranking,
     all_equal,
+    block_means,
     by_decreasing_grade,
     by_grade,
     kept_rows,
@@ -99,9 +99,18 @@ class PermutationLoss(QueryLoss):
     c_i = 1 / (i + 1)^(1/4), i = 0, 1, ...; documents of equal grade stand in the order of their rows. pi is the order
     in which the documents are shown, Delta what it loses against the order of the grades: the loss is at least that of
     the order by the scores, and at least 0.
+
+    With ``ties="together"`` the places of one grade share the mean of their c. Otherwise scores that differ within a
+    grade cost something, whatever their order: where most documents are irrelevant that may outweigh what the relevant
+    ones gain, and w = 0 is the minimum (so it is on MQ2008). Both bound Delta in the same way, as c still falls.
     """
 
+    ties: Literal["rows", "together"]
     _least: ClassVar[float] = -np.inf
+
+    def _check_ties(self) -> None:
+        if self.ties not in ("rows", "together"):
+            raise ValueError(f"parameter 'ties' of loss '{self.name}' must be 'rows' or 'together', got {self.ties!r}")
 
     def encode(self, y: npt.ArrayLike, groups: npt.ArrayLike | None = None) -> Targets:
         """Return the rows by query and decreasing grade, with what Delta needs."""
@@ -113,8 +122,12 @@ class PermutationLoss(QueryLoss):
         bad = all_equal(values, codes) | (worst <= 0.0)
         reason = "one document, equal grades only or no grade above 0"
         rows, starts, turns = by_decreasing_grade(values, codes, kept_rows(codes, bad, self.name, reason))
-        margin = (1.0 + np.arange(np.diff(starts).max())) ** -0.25
-        return Ranking(rows, starts, turns, margin, self._extra(values[rows], starts, margin.size))
+        sizes = np.diff(starts)
+        places = 1.0 + np.arange(rows.size) - np.repeat(starts[:-1], sizes)
+        margin = np.asarray(places**-0.25, dtype=np.float64)
+        if self.ties == "together":
+            margin = block_means(margin, codes[rows], values[rows])
+        return Ranking(rows, starts, turns, margin, self._extra(values[rows], starts, int(sizes.max())))
 
     def _check_grades(self, y: Array) -> None:
         in_domain(y, y >= self._least, f"grades of at least {self._least:g}", self.name)
@@ -179,6 +192,9 @@ class Ndcg(GainLoss, name="ndcg"):
     ----------
     k : int
         The number of ranks that count, at least 1.
+    ties : {"rows", "together"}
+        Whether documents of equal grade stand in the order of their rows, or share the mean c of their places, which
+        is better where many are equal (`PermutationLoss`).
 
     Examples
     --------
@@ -194,14 +210,15 @@ class Ndcg(GainLoss, name="ndcg"):
     """
 
     k: int = 10
+    ties: Literal["rows", "together"] = "rows"
     _least = 0.0
 
     def __post_init__(self) -> None:
-        if isinstance(self.k, float):
+        self._check_ties()
+        if not isinstance(self.k, (int, np.integer)) or isinstance(self.k, bool) or self.k < 1:
             raise ValueError(
                 f"parameter 'k' of loss '{self.name}' must be a whole number of at least 1, got {self.k!r}"
             )
-        check_k(self.k, self.name)
 
     def _check_grades(self, y: Array) -> None:
         in_domain(y, (y >= 0.0) & (y <= _LARGEST_GRADE), f"grades from 0 to {_LARGEST_GRADE:g}", self.name)
@@ -215,8 +232,8 @@ class Ndcg(GainLoss, name="ndcg"):
 
     @classmethod
     def examples(cls) -> list[Loss]:
-        """Return one that looks at the whole query and one at its beginning."""
-        return [cls(), cls(k=2)]
+        """Return one that looks at the whole query, one at its beginning, and one with equal grades together."""
+        return [cls(), cls(k=2), cls(ties="together")]
 
 
 @dataclass(frozen=True)
@@ -230,6 +247,8 @@ class ExpectedRankUtility(GainLoss, name="expected_rank_utility"):
     ----------
     half_life : float
         Above 1.
+    ties : {"rows", "together"}
+        As for `Ndcg`.
 
     Examples
     --------
@@ -244,9 +263,11 @@ class ExpectedRankUtility(GainLoss, name="expected_rank_utility"):
     """
 
     half_life: float = 5.0
+    ties: Literal["rows", "together"] = "rows"
     _least = 0.0
 
     def __post_init__(self) -> None:
+        self._check_ties()
         number = isinstance(self.half_life, (int, float, np.number)) and not isinstance(self.half_life, bool)
         if not (number and 1.0 < self.half_life < np.inf):
             raise ValueError(
@@ -273,6 +294,11 @@ class Mrr(PermutationLoss, name="mrr"):
     Queries with one document, equal grades only or no grade above 0 are left out with a warning. The rows of a query
     must have the same sample weight.
 
+    Parameters
+    ----------
+    ties : {"rows", "together"}
+        As for `Ndcg`.
+
     Examples
     --------
     >>> import numpy as np, bmrm
@@ -284,6 +310,11 @@ class Mrr(PermutationLoss, name="mrr"):
     ----------
     T07 section 3.1.
     """
+
+    ties: Literal["rows", "together"] = "rows"
+
+    def __post_init__(self) -> None:
+        self._check_ties()
 
     def _extra(self, grades: Array, starts: Index, longest: int) -> tuple[Index]:
         return (np.add.reduceat((grades > 0.0).astype(np.int64), starts[:-1]),)

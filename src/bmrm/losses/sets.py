@@ -31,7 +31,7 @@ class Grades(NamedTuple):
 class Ranking(NamedTuple):
     """Rows by query and, in a query, by decreasing grade: the targets of losses of permutations.
 
-    `margin` is the sequence c, as long as the largest query; `extra` is what else the loss's kernel takes.
+    `margin` is the sequence c of each query, in the order of the rows; `extra` is what else the loss's kernel takes.
     """
 
     rows: Index
@@ -98,6 +98,14 @@ def by_decreasing_grade(y: Array, codes: Index, rows: Index) -> tuple[Index, Ind
     order = rows[np.lexsort((-y[rows], codes[rows]))]
     starts = _starts(codes[order])
     return order, starts, _turns(starts)
+
+
+def block_means(values: Array, codes: Index, grades: Array) -> Array:
+    """Return the mean of the values of each run of one query and one grade, at every place of the run."""
+    new = np.flatnonzero((np.diff(codes) != 0) | (np.diff(grades) != 0)) + 1
+    starts = np.concatenate([[0], new]).astype(np.int64)
+    sizes = np.diff(np.append(starts, values.size))
+    return np.repeat(np.add.reduceat(values, starts) / sizes, sizes)
 
 
 def _starts(sorted_codes: Index) -> Index:

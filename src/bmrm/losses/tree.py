@@ -58,7 +58,7 @@ class Tree:
 
         A node without a parent has None or -1, or is named as a parent only.
         """
-        above = dict(parents) if isinstance(parents, Mapping) else dict(enumerate(parents))
+        above = dict(parents) if isinstance(parents, Mapping) else _numbered(parents)
         above = {child: None if parent is None or parent == -1 else parent for child, parent in above.items()}
         for parent in list(above.values()):
             if parent is not None:
@@ -78,10 +78,12 @@ class Tree:
 
     @classmethod
     def from_nested(cls, nested: Mapping[str, Any]) -> Tree:
-        """Make a tree from nested mappings of names; a leaf has an empty one, or None."""
+        """Make a tree from nested mappings of names; a leaf has an empty one, or None; a list of names is of leaves."""
         above: dict[str, str | None] = {}
 
         def visit(below: Any, parent: str | None) -> None:
+            if below is not None and not isinstance(below, (Mapping, list, tuple, set)):
+                raise ValueError(f"below {parent!r} stands {below!r}, where names of classes are expected")
             for name in below or {}:
                 if str(name) in above:
                     raise ValueError(f"the hierarchy names {name!r} twice: a class has one parent")
@@ -98,7 +100,7 @@ class Tree:
         for label in labels:
             parts = str(label).split(SEPARATOR)
             if "" in parts:
-                raise ValueError(f"the label {label!r} has an empty part; paths look like a/b/c")
+                raise ValueError(f"the label {str(label)!r} has an empty part; paths look like a/b/c")
             for end in range(1, len(parts) + 1):
                 above[SEPARATOR.join(parts[:end])] = SEPARATOR.join(parts[: end - 1]) or None
         return cls.from_parents(dict(sorted(above.items())))
@@ -141,9 +143,24 @@ def tree_of(given: Any, labels: npt.NDArray[Any]) -> Tree:
         return Tree.from_paths(np.unique(labels))
     if isinstance(given, Tree):
         return given
-    if isinstance(given, Mapping) and any(isinstance(below, Mapping) for below in given.values()):
+    if isinstance(given, Mapping) and any(isinstance(below, (Mapping, list, tuple, set)) for below in given.values()):
         return Tree.from_nested(given)
     return Tree.from_parents(given)
+
+
+def _numbered(parents: Any) -> dict[Any, Any]:
+    """Return the parents of 0, 1, ... by number; each is the number of another one, or -1 or None."""
+    if isinstance(parents, str) or not isinstance(parents, (Sequence, np.ndarray)):
+        raise ValueError(f"a tree is given by a mapping, or a list with the parent of each number, got {parents!r}")
+    above = dict(enumerate(parents))
+    for child, parent in above.items():
+        whole = isinstance(parent, (int, np.integer)) and not isinstance(parent, bool)
+        if parent is not None and not (whole and -1 <= parent < len(above)):
+            raise ValueError(
+                f"the parent of {child} is {parent!r}; in a list of parents it is a number from 0 to {len(above) - 1}, "
+                "or -1 for none (names take a mapping of each class to its parent)"
+            )
+    return {child: None if parent is None else int(parent) for child, parent in above.items()}
 
 
 def nodes_of(tree: Tree, labels: npt.NDArray[Any]) -> npt.NDArray[np.int64]:

@@ -56,13 +56,14 @@ class VectorLoss(Loss):
         """Return the compiled counterpart, or None if the loss is evaluated in Python."""
         return None
 
-    def free_constants(self, k: int) -> npt.NDArray[np.int64]:
+    def free_constants(self, targets: Targets) -> npt.NDArray[np.int64]:
         """Return the scores whose constants a model with an intercept leaves free of penalty.
 
         Where the loss does not change when all scores grow alike, one constant less: a penalty on it changes no
-        minimum, for it can be 0 at no loss, and without it the constants would be known up to a shift only.
+        minimum, for it can be 0 at no loss, and without it the constants would be known up to a shift only. Nor is
+        that of a class without rows free where the loss would fall without end with it.
         """
-        return np.arange(k)
+        return np.arange(self.n_scores(targets))
 
     def bend(self, scores: Array, weight: Array, n_threads: int = 1) -> Bend | None:
         """Return the second derivatives at the scores, times the weights; None if there are none."""
@@ -103,9 +104,9 @@ class ClassLoss(VectorLoss):
     def _n_classes(self) -> int | None:
         return self.n_classes
 
-    def free_constants(self, k: int) -> npt.NDArray[np.int64]:
+    def free_constants(self, targets: Classes) -> npt.NDArray[np.int64]:
         """Return all scores but the last: classes are compared with each other."""
-        return np.arange(k - 1)
+        return np.arange(targets.k - 1)
 
     def n_scores(self, targets: Classes) -> int:
         """Return the number of classes."""

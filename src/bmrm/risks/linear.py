@@ -97,7 +97,7 @@ class LinearRisk(Risk):
         self.unpenalized = ()
         if self.design.intercept:
             k = self.n_outputs
-            free = loss.free_constants(k) if isinstance(loss, VectorLoss) else range(k)
+            free = loss.free_constants(self.targets) if isinstance(loss, VectorLoss) else range(k)
             self.unpenalized = tuple(int(self.dim - k + c) for c in free)
         self.traits = loss.traits
         if self.kernel is not None:

@@ -15,9 +15,12 @@
 namespace bmrm {
 
 // Queries with their documents in order of decreasing grade; document i of a query has the margin c_i of its place.
+// Margins are given as the documents are, query by query.
 struct Ranked {
   Sets sets;
   std::span<const double> margin;
+
+  std::span<const double> margins(std::size_t q) const { return margin.subspan(sets.first(q), sets.size(q)); }
 };
 
 // min over permutations of sum over documents i of d_r g_i - c_r f_i, r the rank of i; d, g >= 0, c decreasing.
@@ -125,8 +128,9 @@ class Shelf {
 
   // Gives document k (by score) the rank r: its slope, and what it adds to sum_i c_i (f_pi(i) - f_i).
   double put(const Ranked& ranked, std::size_t q, std::size_t k, std::size_t r, std::span<double> slopes) const {
-    const double moved = ranked.margin[r] - ranked.margin[document_[k]];
-    const auto row = static_cast<std::size_t>(ranked.sets.rows[ranked.sets.first(q) + document_[k]]);
+    const std::size_t first = ranked.sets.first(q);
+    const double moved = ranked.margin[first + r] - ranked.margin[first + document_[k]];
+    const auto row = static_cast<std::size_t>(ranked.sets.rows[first + document_[k]]);
     slopes[row] = ranked.sets.share[q] * moved;
     return moved * f_[k];
   }
@@ -146,7 +150,7 @@ class GainLoss : public Shelf {
     arrange(scores, ranked, q);
     g_.clear();
     for (std::size_t k = 0; k < n; ++k) g_.push_back(gain[first + document_[k]]);
-    assignment_.solve(f_, g_, ranked.margin.first(n), discount.first(n));
+    assignment_.solve(f_, g_, ranked.margins(q), discount.first(n));
     Sum sum;
     for (std::size_t k = 0; k < n; ++k) {
       const std::size_t r = assignment_.rank(k);
@@ -174,7 +178,7 @@ class ReciprocalRankLoss : public Shelf {
     const std::size_t n = f_.size();
     relevant_.clear(), other_.clear();
     for (std::size_t k = 0; k < n; ++k) (document_[k] < n_relevant ? relevant_ : other_).push_back(k);
-    const std::size_t best = best_lead(ranked.margin);
+    const std::size_t best = best_lead(ranked.margins(q));
     Sum sum;
     for (std::size_t r = 0, a = 0, b = 0; r < n; ++r) {
       const bool lead = b < best || a == relevant_.size() || (b < other_.size() && other_[b] < relevant_[a]);
