@@ -124,11 +124,12 @@ class LinearRisk(Risk):
         """Return X w + offset, not to be changed: one product with the data, none for w = 0 or for the last w again."""
         if not w.any():
             return np.zeros(self.design.n_scores) if self.offset is None else self.offset.copy()
-        if self._last is None or not np.array_equal(self._last[0], w):
+        last = self._last
+        if last is None or not np.array_equal(last[0], w):
             self.products += 1
             scores = self.design.dot(w)
-            self._last = w.copy(), scores if self.offset is None else scores + self.offset
-        return self._last[1]
+            last = self._last = w.copy(), scores if self.offset is None else scores + self.offset
+        return last[1]
 
     def evaluate(self, w: Array) -> tuple[float, Array]:
         """Return the value and one subgradient: two products, fused into one reading where that is faster."""

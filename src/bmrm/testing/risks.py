@@ -143,6 +143,7 @@ def _check_costs(risk: Risk, w: Array, w2: Array) -> None:
     before = risk.products
     risk.evaluate(w)
     before = cost(2, before, "evaluate")
+    risk.forget()
     point = risk.at(w)
     before = cost(1, before, "at")
     require(np.isfinite(point.value), "the value of a point is not finite")
