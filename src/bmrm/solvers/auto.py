@@ -226,7 +226,7 @@ def _chosen(problem: Problem, units: _Units) -> list[Solver]:
     if central:
         first = len(free) > _FEW_FREE and not fits(Newton)
         chosen.insert(0 if first else len(chosen), InteriorPoint())
-    if not chosen and len(free) > _FEW_FREE and fits(Hybrid):
+    if not chosen and _FEW_FREE < len(free) < problem.risk.dim and fits(Hybrid):
         chosen.append(Hybrid())
     return [*chosen, LsBMRM(), LsBMRM()] if chosen else [LsBMRM()]
 
