@@ -121,8 +121,9 @@ def is_bounded_below(loss: Loss, regularizer: Regularizer) -> bool:
     """Whether the pair makes a problem at all; an adaptive margin has no bound along a column without a penalty."""
     if loss.name == "nu_hinge" and Trait.FREE_COORDINATES in regularizer.traits:
         return False
-    # Without a penalty, a loss that compares scores is flat where all grow alike: its minima fill a line.
-    if isinstance(loss, VectorLoss) and regularizer.name == "zero":
+    # Without a penalty, a loss that compares scores is flat where all grow alike: its minima fill a line. In queries
+    # of a few rows its minimum may be 0, which is reached far out, and of which no gap is a small fraction.
+    if (isinstance(loss, VectorLoss) or loss.couples == "group") and regularizer.name == "zero":
         return False
     return Trait.UNBOUNDED_RISK not in loss.traits or Trait.STRONGLY_CONVEX in regularizer.traits
 
