@@ -113,7 +113,7 @@ void check_blocks(const L& loss, const View& X) {
 
 void check_merges() {
   assert(dual_merges(3 * kEntriesPerTask, 10) == 0 && dual_merges(4 * kEntriesPerTask, 10) == 4);
-  assert(dual_merges(1000 * kEntriesPerTask, 10) == 16);
+  assert(dual_merges(1000 * kEntriesPerTask, 10) == 256);
   assert(dual_merges(1000 * kEntriesPerTask, 100 * kEntriesPerTask) == 0);
 }
 

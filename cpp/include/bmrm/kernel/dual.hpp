@@ -67,7 +67,7 @@ struct DualBlocks {
 // much as thousands of entries; with fewer than 4 merges in an epoch the blocks know too little of each other.
 inline std::size_t dual_merges(std::size_t n_entries, std::size_t dim) {
   const std::size_t n_merges = std::min(n_entries / kEntriesPerTask, n_entries / (4 * std::max<std::size_t>(1, dim)));
-  return n_merges < 4 ? 0 : std::min<std::size_t>(n_merges, 16);
+  return n_merges < 4 ? 0 : std::min<std::size_t>(n_merges, 256);
 }
 
 template <class L>
