@@ -20,6 +20,17 @@
 
 namespace bmrm {
 
+// Calls body(column, value) for every stored entry of row i.
+template <class Value, class Index, class Body>
+BMRM_INLINE void each_entry(const Csr<Value, Index>& X, std::size_t i, const Body& body) {
+  for (std::int64_t p = X.indptr[i]; p < X.indptr[i + 1]; ++p)
+    body(static_cast<std::size_t>(X.indices[p]), static_cast<double>(X.values[p]));
+}
+template <class Value, class Body>
+BMRM_INLINE void each_entry(const Dense<Value>& X, std::size_t i, const Body& body) {
+  for (std::size_t j = 0; j < X.n_cols; ++j) body(j, static_cast<double>(X.row(i)[j]));
+}
+
 inline constexpr std::size_t kEntriesPerTask = std::size_t{1} << 16;
 inline constexpr std::size_t kMostBlocks = 256;
 inline constexpr std::size_t kFewestBlocks = 4;  // below, row blocks could not feed many threads

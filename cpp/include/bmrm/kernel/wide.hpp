@@ -17,19 +17,7 @@ namespace bmrm {
 
 namespace wide {
 
-// Adds the slopes of one row for the scores [begin, end); `some` lists those that are not 0.
-template <class Value, class Index, class Scatter>
-void each_entry(const Csr<Value, Index>& X, std::size_t i, const Scatter& scatter) {
-  for (auto p = X.indptr[i]; p < X.indptr[i + 1]; ++p)
-    scatter(static_cast<std::size_t>(X.indices[p]), static_cast<double>(X.values[p]));
-}
-
-template <class Value, class Scatter>
-void each_entry(const Dense<Value>& X, std::size_t i, const Scatter& scatter) {
-  const Value* x = X.row(i);
-  for (std::size_t j = 0; j < X.n_cols; ++j) scatter(j, static_cast<double>(x[j]));
-}
-
+// Adds the slopes of rows for the scores [begin, end); `some` lists those of a row that are not 0.
 template <class Matrix>
 void scatter_range(const Matrix& X, std::size_t first, std::size_t last, const double* L, std::size_t k,
                    std::size_t begin, std::size_t end, double* G) {

@@ -150,7 +150,7 @@ class WideDual {
   void add(std::size_t i) {
     double* W = point_.W.data();
     const double* D = problem_.inverse.empty() ? nullptr : problem_.inverse.data();
-    wide::each_entry(X_, i, [&](std::size_t j, double x) {
+    each_entry(X_, i, [&](std::size_t j, double x) {
       for (const Change& one : changed_) W[j * k_ + one.c] += x * one.by * (D == nullptr ? 1.0 : D[j * k_ + one.c]);
     });
     if (problem_.constant.empty()) return;
