@@ -187,6 +187,12 @@ def test_queries_that_do_not_count_are_named(files):
     assert (found["queries"], found["queries_that_count"]) == (13, 12)
 
 
+@pytest.mark.parametrize(("given", "ties"), [((), "together"), (("--loss-param", "ties=rows"), "rows")])
+def test_documents_of_one_grade_are_together_if_not_said_else(given, ties):
+    good("train", "query.svm", "--loss", "ndcg", "--lam", 0.01, "--model", f"{ties}.bmrm", *given)
+    assert bmrm.load(f"{ties}.bmrm").loss.ties == ties
+
+
 @pytest.mark.parametrize("loss", ["pairwise_rank", "ndcg", "mrr", "expected_rank_utility"])
 def test_ranking(loss):
     found, y, predicted, scores = evaluated("query.svm", "--loss", loss, "--lam", 0.01)

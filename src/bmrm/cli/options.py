@@ -17,6 +17,7 @@ from bmrm._registry import Registry, unknown_name
 from bmrm.cli.targets import Extras
 from bmrm.data.compress import SUFFIXES
 from bmrm.losses import LOSSES, Loss
+from bmrm.losses.ranking import for_ranking
 from bmrm.regularizers import REGULARIZERS, Regularizer
 from bmrm.solvers import SOLVERS, Solver
 
@@ -89,8 +90,9 @@ class TrainOptions:
 
     def make_parts(self) -> Parts:
         """Return the loss, the regularizer and the solver that are named."""
+        given = [_parameter(text)[0] for text in self.loss_param]
         return Parts(
-            _made(LOSSES, self.loss, self.loss_param),
+            for_ranking(_made(LOSSES, self.loss, self.loss_param), given),
             _made(REGULARIZERS, self.regularizer, self.regularizer_param),
             _made(SOLVERS, self.solver, self.solver_param),
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +12,7 @@ from bmrm.estimators.base import LAM, checked_weight
 from bmrm.estimators.callbacks import with_callbacks
 from bmrm.estimators.joint import JointModel
 from bmrm.losses import Loss
-from bmrm.losses.ranking import PermutationLoss
+from bmrm.losses.ranking import for_ranking
 from bmrm.losses.sets import query_codes
 from bmrm.regularizers import Regularizer
 from bmrm.risks.base import Array
@@ -30,7 +29,7 @@ class Ranker(JointModel):
         look at the top of the list.
     loss_params : dict, optional
         Parameters of a loss given by its name, for example ``{"k": 10}``. Where they do not say how documents of equal
-        grade are treated, it is ``{"ties": "together"}`` here.
+        grade are treated, it is ``{"ties": "together"}`` here and on the command line.
     regularizer, lam, C, solver, tol, max_iter, max_seconds, n_threads, warm_start, random_state, verbose
         As for `LinearClassifier`. There is no intercept: it would move all scores alike.
 
@@ -115,8 +114,8 @@ class Ranker(JointModel):
         self
         """
         loss = self._chosen_loss()
-        if isinstance(loss, PermutationLoss) and isinstance(self.loss, str) and "ties" not in (self.loss_params or {}):
-            loss = replace(loss, ties="together")  # type: ignore[type-var]
+        if isinstance(self.loss, str):
+            loss = for_ranking(loss, self.loss_params or {})
         X, y = self._checked_data(X, y=y, y_numeric=True)
         self._fit_jointly(X, y, y, loss, sample_weight, groups=queries(qid, len(y)))
         return self

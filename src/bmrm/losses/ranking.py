@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -145,6 +146,13 @@ class PermutationLoss(QueryLoss):
         slopes = np.empty(scores.size)
         share = query_shares(targets.rows, targets.starts, weight, self.name)
         return self._run(scores, targets, share, slopes, n_threads), slopes
+
+
+def for_ranking(loss: Loss, given: Iterable[str]) -> Loss:
+    """Return the loss as the estimator and the command line mean its name: equal grades together, if not said else."""
+    if isinstance(loss, PermutationLoss) and "ties" not in given:
+        return replace(loss, ties="together")  # type: ignore[type-var]
+    return loss
 
 
 class GainLoss(PermutationLoss):
