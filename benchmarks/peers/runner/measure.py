@@ -6,8 +6,9 @@ from statistics import median
 from runner.cells import TARGETS
 
 CAP_SECONDS = 1.0  # the cap is the larger of this and a multiple of our time
-CAP_MOST = 20.0  # and no cap is larger, which is to the advantage of peers that do not arrive
+CAP_MOST = 10.0  # and no cap is larger, which is to the advantage of peers that do not arrive
 OUR_SECONDS = 60.0
+OWN_SECONDS = 5.0  # for our other methods: longer ones are not waited for
 TIE = 3e-3
 CLOSE = 1.3  # a peer this much slower than the fastest is measured once, the others again
 PRUNED = 1.3  # a fit this much slower than the fastest peer may be stopped
@@ -119,7 +120,7 @@ class Field:
         if judged and self.peers:
             record["peers"] = self.race(cell, reference, seconds, judged)
         if self.own:
-            limits = {t: 1.5 * seconds[t] + 2.0 * TIE for t in TARGETS}
+            limits = {t: min(1.5 * seconds[t] + 2.0 * TIE, OWN_SECONDS) for t in TARGETS}
             record["own"] = {name: self.rival(worker, cell, limits) for name, worker in self.own.items()}
         for target in TARGETS:
             self.repeat(cell, record, target)
