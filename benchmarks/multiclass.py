@@ -207,7 +207,7 @@ def page(rows):
     """Return the table and its means as Markdown."""
     lines = ["# Multiclass losses against other packages", "", " ".join(__doc__.split("\n\n")[1].split()), ""]
     lines += [
-        f"bmrm {bmrm.__version__}, {os.cpu_count()} cores; the ratio is rival / bmrm: above 1 bmrm is faster. Measured: "
+        f"bmrm {bmrm.__version__}, {os.cpu_count()} cores; the ratio is rival / bmrm: above 1 bmrm is faster. Measured "
         f"{len(rows) // len(TARGETS)} of {len(SETS) * len(LOSSES) * len(LAMS)} cells; the same command goes on.",
         "",
         "| data | loss | lam | accuracy | bmrm s | rival s | rival | ratio |",
