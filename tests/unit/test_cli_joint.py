@@ -204,8 +204,8 @@ def test_ranking(loss):
     assert found["ndcg_gains"] == "2^grade - 1"
     first = [1.0 / (1 + np.argmax(y[q][np.argsort(-scores[q])] > 0)) for q in queries]
     assert found["mrr"] == pytest.approx(np.mean(first), rel=1e-12)
-    risk = bmrm.LinearRisk(data.X, y, loss, groups=data.groups)
-    same_objective(bmrm.load("m.bmrm"), minimum(risk, 0.01, 1e-4))
+    model = bmrm.load("m.bmrm")
+    same_objective(model, minimum(bmrm.LinearRisk(data.X, y, model.loss, groups=data.groups), 0.01, 1e-4))
     other = json.loads(good("evaluate", "m.bmrm", "query.svm", "--json", "--k", 3).stdout)
     ndcg = [metrics.ndcg_score([2.0 ** y[q] - 1.0], [scores[q]], k=3) for q in queries]
     assert other["ndcg@3"] == pytest.approx(np.mean(ndcg), rel=1e-12)
