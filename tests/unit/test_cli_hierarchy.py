@@ -131,18 +131,6 @@ def test_deep_trees(files):
     (files / "deep.txt").write_text("".join(f"n{i} n{i + 1}\n" for i in range(1500)) + "n0 other\n")
     data = bmrm.read("two.svm")
     bmrm.write("deep.npz", data.X, np.where(data.y > 0, "n1500", "other"))
-    good(
-        "train",
-        "deep.npz",
-        "--loss",
-        "hierarchical_softmax",
-        "--hierarchy",
-        "deep.txt",
-        "--max-iter",
-        3,
-        "--solver",
-        "ls_bmrm",
-        code=3,
-    )
+    good("train", "deep.npz", "--loss", "hierarchical_softmax", "--hierarchy", "deep.txt", "--max-iter", 3, code=3)
     lines = good("predict", "deep.bmrm", "deep.npz", "--path").stdout.splitlines()
     assert {line.count(" > ") for line in lines} <= {1, 1500}

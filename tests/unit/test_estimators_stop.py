@@ -99,7 +99,7 @@ class Watcher:
 
 
 def test_callbacks_see_iterations_and_stop_the_fit() -> None:
-    pytest.importorskip("sklearn.callback")
+    pytest.importorskip("sklearn.callback", reason="this scikit-learn has no callbacks")
     watcher = Watcher(stop_after=3)
     model = LinearClassifier(lam=1e-6).set_callbacks(watcher).fit(*hard())
     assert model.status_ is Status.STOPPED
@@ -110,7 +110,7 @@ def test_callbacks_see_iterations_and_stop_the_fit() -> None:
 
 
 def test_callbacks_see_every_class() -> None:
-    pytest.importorskip("sklearn.callback")
+    pytest.importorskip("sklearn.callback", reason="this scikit-learn has no callbacks")
     X, y = load_iris(return_X_y=True)
     watcher = Watcher(stop_after=10**9)
     model = LinearClassifier().set_callbacks(watcher).fit(X, y)
@@ -121,7 +121,7 @@ def test_callbacks_see_every_class() -> None:
 
 
 def test_interrupted_between_classes() -> None:
-    pytest.importorskip("sklearn.callback")
+    pytest.importorskip("sklearn.callback", reason="this scikit-learn has no callbacks")
     X, y = load_iris(return_X_y=True)
     model = LinearClassifier().set_callbacks(Watcher(stop_after=2, error=KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
@@ -133,7 +133,7 @@ def test_interrupted_between_classes() -> None:
 
 
 def test_stopped_between_classes() -> None:
-    pytest.importorskip("sklearn.callback")
+    pytest.importorskip("sklearn.callback", reason="this scikit-learn has no callbacks")
     X, y = load_iris(return_X_y=True)
 
     class OneClassOnly(Watcher):

@@ -17,6 +17,7 @@ from bmrm.risks.linear import LinearLine, LinearPoint, LinearRisk
 from bmrm.risks.wide_curvature import Bend, WideCurvature
 from bmrm.solvers.base import Start, Step, solve_master
 from bmrm.solvers.bounds import FlatBound
+from bmrm.solvers.cholesky import factored
 
 _REFRESH = 20
 _ACCURACY = (
@@ -28,6 +29,7 @@ MOST_BLOCK_COLUMNS = 1000  # for which the blocks of the classes are factored
 _ROWS_PER_COLUMN, _FEWEST_ROWS = 4, 1000  # that a block is made of
 _FLAT = 0.1  # of the slope before a step: where no more is left of it, its length is right
 _LEVELS = 30  # Newton steps on the constants
+_SINGULAR = 1e-12  # of the largest curvature: where all constants move alike, there is none
 
 Solve = Callable[[Array], Array]
 
@@ -194,7 +196,7 @@ class WideRun:
         for _ in range(_LEVELS):
             total = slopes.reshape(-1, k).sum(axis=0)
             H = self.curvature.at((F + shift).reshape(-1)).total()
-            trial = shift - step * np.linalg.lstsq(H, total, rcond=1e-12)[0]
+            trial = shift - step * factored(H, _SINGULAR * float(H.diagonal().max()))(total)
             new_value, new_slopes, _ = self.risk.loss_and_slopes((F + trial).reshape(-1))
             rest = float(np.abs(new_slopes.reshape(-1, k).sum(axis=0)).max())
             if not new_value <= value + 1e-14 * abs(value):
