@@ -29,7 +29,8 @@ MOST_BLOCK_COLUMNS = 1000  # for which the blocks of the classes are factored
 _ROWS_PER_COLUMN, _FEWEST_ROWS = 4, 1000  # that a block is made of
 _FLAT = 0.1  # of the slope before a step: where no more is left of it, its length is right
 _LEVELS = 30  # Newton steps on the constants
-_SINGULAR = 1e-12  # of the largest curvature: where all constants move alike, there is none
+# Of the largest curvature: where all constants move alike there is none, and rounding must not move them far.
+_SINGULAR = 1e-7
 
 Solve = Callable[[Array], Array]
 
