@@ -16,7 +16,7 @@ from bmrm.risks.base import Array
 from bmrm.risks.linear import LinearRisk
 from bmrm.risks.scaled import powers_of_two
 from bmrm.solvers.base import Solver, Start, Step, bundle_for
-from bmrm.solvers.choice import for_smooth_rows, for_wide_rows, is_easy, rows_are_easy, rows_are_hard
+from bmrm.solvers.choice import for_smooth_rows, for_wide_rows, is_easy, rows_are_hard, suit_planes
 from bmrm.solvers.coordinate import Coordinate
 from bmrm.solvers.dual_coordinate import DualCoordinate
 from bmrm.solvers.hybrid import Hybrid
@@ -40,6 +40,9 @@ _MANY_SHARE = 0.3
 # The same where columns are too many for Newton steps: farm_ads, hinge, 1e-6 takes 1130 of its steps, the gap halves
 # once in 650 of them, and the solvers behind it had not arrived after 500 steps of their own.
 _LONG_PATIENCE = 1000
+# Unless the gap is below this share of J: what rows with equal columns leave of it then, Newton steps finish (reuters,
+# hinge, 1e-5: epochs take 0.11 s to 1e-5 and 8.5 s more to 1e-6).
+_NEAR = 1e-3
 _FEW_COLUMNS = 1000
 _FEW_FREE = 5
 _EASY_STEPS = 10
@@ -64,7 +67,8 @@ class Auto(Solver, name="auto"):
                                      columns are few, and columns uneven or q > 3, for losses of residuals
                                      q > 0.1: there epochs are many, and no row can be left out, as all lie
                                      near a kink or on a slope. Losses of margins with few columns and m q <=
-                                     60: `ls_bmrm` first, it needs 3 to 8 passes, which cost less than epochs
+                                     60: `ls_bmrm` first, it needs 3 to 8 passes, which cost less than epochs; with
+                                     many columns where q > 20000, for epochs get nowhere there
     other rows, l1 or elastic net    `semismooth_newton`, if columns are few
     smooth rows, l1 or elastic net   `coordinate`; with bounds on w, for l2 and no penalty as well
     `softmax` and other smooth       `newton`, then `lbfgs`; the latter first beyond 1000 columns (`row_lbfgs` beyond
@@ -81,17 +85,17 @@ class Auto(Solver, name="auto"):
     descent takes about 18 (1 + q) epochs.
 
     Next comes `interior_point`, for piecewise quadratic rows, any penalty, bounds and few columns; at once where more
-    than 5 coordinates are free. Where the risk has no lower bound, `ls_bmrm` comes first, and `subgradient_lbfgs`
-    looks for a way down as well, before `interior_point` where there is no penalty. Behind all of them stands
-    `ls_bmrm`, which makes progress on every convex problem: a solver that has not halved the gap within 20 steps
+    than 5 coordinates are free. Where the risk has no lower bound, `ls_bmrm` comes first, and `subgradient_lbfgs` looks
+    for a way down as well, before `interior_point` where there is no penalty. Behind all of them stands `ls_bmrm`,
+    which makes progress on every convex problem: a solver that has not halved the gap within 20 steps
     (`interior_point`: 100, its bound may come last; `lbfgs`: 100 if columns are many; `coordinate`: 40;
-    `dual_coordinate`: 5, but 1000 where columns are too many for the steps of `semismooth_newton`, 20 where `ls_bmrm`
-    is next, and 1, which must leave no more than 0.3 of the gap, with a smooth loss and many columns), or can go no
-    further, leaves its point to the next one, and L-BFGS its planes as well (the planes of the others crowd around one
-    point, which the master problem does not like). Where `ls_bmrm` comes to a stand as well, it begins once more at 0;
-    the best point is kept. `lbfgs` and `ls_bmrm` run in other units, w = c v with powers of two c, where columns differ
-    in size by more than a factor of 100 (10000, if they are more than 1000) and m q > 100; Newton steps and coordinate
-    steps do not mind the units.
+    `dual_coordinate`: 5, but, like `ls_bmrm` before it, 1000 where columns are too many for the steps of
+    `semismooth_newton` and the gap is above 1e-3 of J, 40 below, 20 where `ls_bmrm` is next, and 1, which must leave no
+    more than 0.3 of the gap, with a smooth loss and many columns), or can go no further, leaves its point to the next
+    one, and L-BFGS its planes as well (the planes of the others crowd around one point, which the master problem does
+    not like). Where `ls_bmrm` comes to a stand as well, it begins once more at 0; the best point is kept. `lbfgs` and
+    `ls_bmrm` run in other units, w = c v with powers of two c, where columns differ in size by more than a factor of
+    100 (10000, if they are more than 1000) and m q > 100; Newton steps and coordinate steps do not mind the units.
 
     Examples
     --------
@@ -169,14 +173,17 @@ class _Watch:
         # The bundle method may be slow; it is left only when it has come to a stand.
         last = isinstance(solver, LsBMRM | Hybrid) and not isinstance(next(iter(after), None), DualCoordinate)
         self.share, self.patience = (0.99, 3 * _PATIENCE) if last else (0.5, _PATIENCE)
+        self.patience_near = np.inf
         if isinstance(solver, InteriorPoint) or (isinstance(solver, LBFGS) and not few):
             self.patience = 5 * _PATIENCE
+        elif isinstance(solver, LsBMRM) and not few and not last:
+            self.patience = _LONG_PATIENCE
         elif isinstance(solver, Coordinate):
             self.patience = 2 * _PATIENCE
         elif isinstance(solver, DualCoordinate) and not isinstance(after[0], LsBMRM):
             self.patience = _SHORT_PATIENCE
             if not few and isinstance(after[0], SemismoothNewton):
-                self.patience = _LONG_PATIENCE
+                self.patience, self.patience_near = _LONG_PATIENCE, 2 * _PATIENCE
             elif not few:
                 self.patience, self.share, self.waited = 1, _MANY_SHARE, -1  # the start does not count
 
@@ -192,7 +199,8 @@ class _Watch:
     @property
     def tired(self) -> bool:
         """Whether it is time for another solver."""
-        return self.waited >= self.patience
+        near = self.upper - self.lower <= _NEAR * abs(self.upper)
+        return self.waited >= (min(self.patience, self.patience_near) if near else self.patience)
 
 
 def _chosen(problem: Problem, units: _Units) -> list[Solver]:
@@ -211,7 +219,7 @@ def _chosen(problem: Problem, units: _Units) -> list[Solver]:
         chosen.append(Coordinate())
     elif fits(SemismoothNewton) and (few or fits(DualCoordinate)):
         if fits(DualCoordinate) and not (few and (rows_are_hard(problem) or units.c is not None)):
-            chosen += [LsBMRM()] if few and not len(free) and rows_are_easy(problem) else []
+            chosen += [LsBMRM()] if not len(free) and suit_planes(problem, few) else []
             chosen.append(DualCoordinate())
         chosen.append(SemismoothNewton())
     elif fits(DualCoordinate):

@@ -19,6 +19,7 @@ from bmrm.solvers.row_lbfgs import RowLBFGS
 
 _HARD_ROWS = 3.0  # q: beyond, semismooth Newton steps beat dual coordinate descent where columns are few
 _HARD_RESIDUALS = 0.1  # the same, for losses of residuals: below, epochs take 0.3 to 0.9 of the time of steps
+_EXTREME_ROWS = 2e4  # q: beyond, the bundle method beats it where columns are many (farm_ads, hinge, 1e-6: 3.6 s, 20)
 _EASY_ROWS = 60.0  # m q: up to here the bundle method takes 3 to 8 steps to 1e-3 or 1e-6, beyond 7 to 40 (hinge)
 # c q: beyond, Newton steps or L-BFGS beat it where columns are many. L-BFGS for squared_hinge: 1.8 and 3.8 times
 # faster at 476 and 303 (farm_ads, news20); for logistic, whose rows are never left out: 1.3 times slower at 49
@@ -102,11 +103,13 @@ def rows_are_hard(problem: Problem) -> bool:
     return row_step(problem) > (_HARD_RESIDUALS if _of_residuals(problem) else _HARD_ROWS)
 
 
-def rows_are_easy(problem: Problem) -> bool:
-    """Whether the penalty is so strong that a handful of planes is enough."""
-    risk = problem.risk
+def suit_planes(problem: Problem, few_columns: bool) -> bool:
+    """Whether rows with kinks suit the bundle method: a handful of planes is enough, or epochs would not arrive."""
+    risk, q = problem.risk, row_step(problem)
     assert isinstance(risk, LinearRisk)
-    return not _of_residuals(problem) and row_step(problem) * risk.design.n_rows <= _EASY_ROWS
+    if _of_residuals(problem):
+        return False
+    return q * risk.design.n_rows <= _EASY_ROWS if few_columns else q > _EXTREME_ROWS
 
 
 def _of_residuals(problem: Problem) -> bool:
