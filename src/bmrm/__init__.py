@@ -37,7 +37,8 @@ from bmrm.certificate import Certificate, Status
 from bmrm.data import Dataset, read, write
 from bmrm.driver import Record, Result, certify, path, solve
 from bmrm.problem import Problem
-from bmrm.risks import LinearRisk, Risk
+from bmrm.risks import LinearRisk, Risk, StructuredRisk
+from bmrm.structured import BatchedModel, PystructModel, StructuredModel
 
 if TYPE_CHECKING:
     from bmrm import testing
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "BatchedModel",
     "Certificate",
     "DataError",
     "Dataset",
@@ -68,12 +70,15 @@ __all__ = [
     "NoveltyDetector",
     "OrdinalRegressor",
     "Problem",
+    "PystructModel",
     "Ranker",
     "Record",
     "Result",
     "Risk",
     "ScoreClassifier",
     "Status",
+    "StructuredModel",
+    "StructuredRisk",
     "certify",
     "load",
     "losses",

@@ -38,6 +38,7 @@ from bmrm.losses.regression import (
 )
 from bmrm.losses.scalar import ScalarLoss
 from bmrm.losses.scores import BreakEven, FBeta, Ordinal, PrecisionAtK, RecallAtK, RocArea
+from bmrm.losses.structured import StructuredHinge, StructuredLog, StructuredLoss
 from bmrm.losses.tree import Tree
 from bmrm.losses.vector import VectorLoss
 
@@ -81,6 +82,9 @@ __all__ = [
     "SquaredEpsilonInsensitive",
     "SquaredHinge",
     "SquaredPerceptron",
+    "StructuredHinge",
+    "StructuredLog",
+    "StructuredLoss",
     "Tree",
     "VectorLoss",
     "get",

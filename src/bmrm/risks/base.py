@@ -68,6 +68,10 @@ class Risk(ABC):
         """Return how large the data are in each coordinate of w, None if that is not known."""
         return None
 
+    def known_plane(self, w: Array) -> tuple[Array, float] | None:
+        """Return a plane below R, high at w, that costs no evaluation: by answers of earlier ones; None if none is."""
+        return None
+
     def forget(self) -> None:
         """Forget what was computed for the last w: a run is the same whatever was computed before it."""
         self._last = None

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from bmrm import _core
 from bmrm._registry import Registry
 from bmrm._traits import Trait
 from bmrm.bundle.master import Master, MasterSolution
@@ -20,6 +21,7 @@ from bmrm.risks.space import RowSpace
 SOLVERS: Registry[Solver] = Registry("solver")
 
 _ENTRIES = 30.0  # of X for each number saved in a plane: there slopes are faster from about 75 planes on
+_KNOWN_PLANES, _KNOWN_SHARE = 10, 0.25  # added at once, and how much of the gap one must take away
 
 
 @dataclass(frozen=True)
@@ -133,9 +135,23 @@ def takes_slopes(problem: Problem) -> bool:
 
 
 def solve_master(problem: Problem, master: Master, bundle: Bundle, upper: float, w: Array) -> MasterSolution:
-    """Solve the master; where free coordinates are open, add planes from both sides of w and solve it again."""
+    """Solve the master; where free coordinates are open, add planes from both sides of w and solve it again.
+
+    Planes that the risk knows without an evaluation are added as long as they raise the model where it is least.
+    """
     solution = master.solve(bundle, problem.lam, upper)
-    return master.solve(bundle, problem.lam, upper) if brace(problem, bundle, w, solution.open) else solution
+    if brace(problem, bundle, w, solution.open):
+        solution = master.solve(bundle, problem.lam, upper)
+    for _ in range(_KNOWN_PLANES):
+        plane = problem.risk.known_plane(solution.w)
+        if plane is None:
+            break
+        raised = _core.inner(plane[0], solution.w) + plane[1] - bundle.value(solution.w)
+        if not raised > _KNOWN_SHARE * (upper - solution.lower):
+            break
+        bundle.add_plane(*plane)
+        solution = master.solve(bundle, problem.lam, upper)
+    return solution
 
 
 def brace(problem: Problem, bundle: Bundle, w: Array, coordinates: Iterable[int]) -> bool:

@@ -10,5 +10,6 @@ from bmrm.testing.losses import check_loss
 from bmrm.testing.regularizers import check_regularizer
 from bmrm.testing.risks import check_risk
 from bmrm.testing.solvers import check_solver
+from bmrm.testing.structured import check_structured_model
 
-__all__ = ["check_loss", "check_regularizer", "check_risk", "check_solver"]
+__all__ = ["check_loss", "check_regularizer", "check_risk", "check_solver", "check_structured_model"]

@@ -1,0 +1,189 @@
+"""StructuredRisk: the mean loss of a structured model over examples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bmrm import _core
+from bmrm.data.matrix import checked_threads
+from bmrm.losses.structured import StructuredHinge, StructuredLog, StructuredLoss
+from bmrm.risks.base import Array, Point, Risk
+from bmrm.risks.worst_outputs import OracleError, WorstOutputs, in_parallel
+from bmrm.structured.base import BatchedModel, StructuredModel, as_pair
+
+_EPS = float(np.finfo(np.float64).eps)
+_REMEMBERED = 10
+_LIE = 1e-9
+
+Oracle = Callable[[Array], tuple[float, Array]]
+
+
+class StructuredRisk(Risk):
+    """R(w) = sum_i p_i l(x_i, y_i, w), the p_i being weights that add up to 1, equal by default.
+
+    Parameters
+    ----------
+    X : sequence
+        Inputs, as the model takes them.
+    y : sequence
+        Outputs, as many.
+    loss : StructuredHinge or StructuredLog
+        With the model.
+    weight : array-like, optional
+        One for each example, at least 0.
+    n_threads : int, optional
+        All cores by default.
+    remember : int, optional
+        For a structured hinge without a compiled batched form: how many of the last worst outputs of each example are
+        kept. They make planes that cost no call of the model; values and what is called converged come from the model
+        alone. 10 by default.
+
+    Examples
+    --------
+    >>> import numpy as np, bmrm
+    >>> model = bmrm.ChainModel(n_labels=2, n_attributes=1)
+    >>> X, y = [np.array([[1.0], [-1.0]]), np.array([[-2.0]])], [[0, 1], [1]]
+    >>> risk = bmrm.StructuredRisk(X, y, bmrm.losses.StructuredLog(model))
+    >>> bmrm.solve(bmrm.Problem(risk, "l2", lam=0.1)).converged
+    True
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        loss: StructuredLoss,
+        weight: npt.ArrayLike | None = None,
+        n_threads: int | None = None,
+        remember: int | None = None,
+    ) -> None:
+        if not isinstance(loss, StructuredLoss):
+            raise TypeError(f"loss must be a StructuredHinge or a StructuredLog, got {loss!r}")
+        self.loss, self.model, self.traits = loss, loss.model, loss.traits
+        self.n_threads = checked_threads(n_threads)
+        self.examples = self.model.encode(X, y)
+        self.dim = self.model.dim
+        self.p = _shares(weight, len(self.examples))
+        self._worst: WorstOutputs | None = None
+        self._oracle, self._sizes = self._made(_REMEMBERED if remember is None else remember)
+
+    def _made(self, remember: int) -> tuple[Oracle, Array]:
+        """Return the oracle, and the mean sizes of the true outputs' joint features."""
+        loss, model, examples, p, n_threads = self.loss, self.model, self.examples, self.p, self.n_threads
+        if isinstance(model, BatchedModel):
+            sizes = model.total_feature(examples, p)
+            if isinstance(loss, StructuredHinge):
+                scaling = loss.scaling
+                return lambda w: model.hinge(examples, w, p, scaling, n_threads), sizes
+            return lambda w: model.log(examples, w, p, n_threads), sizes
+        if isinstance(loss, StructuredHinge):
+            self._worst = WorstOutputs(model, examples, loss.scaling, n_threads, remember)
+            return self._hinge, _added(self._worst.truths, p, self.dim)
+        assert isinstance(loss, StructuredLog)
+        truths = [as_pair(model.joint_feature(x, y), self.dim) for x, y in zip(examples.X, examples.Y)]
+        return lambda w: self._log(truths, w), _added(truths, p, self.dim)
+
+    def evaluate(self, w: Array) -> tuple[float, Array]:
+        """Ask the model about every example."""
+        self.products += 2
+        return self._oracle(w)
+
+    def _hinge(self, w: Array) -> tuple[float, Array]:
+        assert self._worst is not None
+        found = self._worst.find(w)
+        return float(self.p @ found.at(w)), np.asarray(found.rows.T @ self.p)
+
+    def _log(self, truths: list[Any], w: Array) -> tuple[float, Array]:
+        model, X = self.model, self.examples.X
+
+        def one(i: int) -> tuple[float, Any]:
+            value, expected = model.log_partition(X[i], w.copy())
+            own = float(truths[i][1] @ w[truths[i][0]])
+            if not value - own >= -_LIE * (1.0 + abs(value) + abs(own)):
+                raise OracleError(
+                    f"example {i}: the log partition of {type(model).__name__} is {value:.6g}, less than the score "
+                    f"{own:.6g} of the true output alone"
+                )
+            return value - own, as_pair(expected, self.dim)
+
+        found = in_parallel(one, len(X), self.n_threads)
+        gradient = np.zeros(self.dim)
+        for share, (_, expected), truth in zip(self.p, found, truths):
+            np.add.at(gradient, expected[0], share * expected[1])
+            np.subtract.at(gradient, truth[0], share * truth[1])
+        return float(self.p @ [value for value, _ in found]), gradient
+
+    def known_plane(self, w: Array) -> tuple[Array, float] | None:
+        """Return the plane of remembered outputs that is highest at w, which costs no call of the model."""
+        if self._worst is None:
+            return None
+        found = self._worst.plane(w, self.p)
+        if found is None:
+            return None
+        a, b = found
+        return a, b - 4.0 * _EPS * (abs(b) + _core.inner_of_sizes(a, w) + _core.inner_of_sizes(self._sizes, w))
+
+    def forget(self) -> None:
+        """Forget the outputs of the last run."""
+        super().forget()
+        if self._worst is not None:
+            self._worst.blocks.clear()
+
+    def at(self, w: Array, remembered: Any = None) -> Point:
+        """Return w with what the model says there."""
+        return _StructuredPoint(self, w)
+
+    @property
+    def sizes_of_truths(self) -> Array:
+        """sum_i p_i |phi(x_i, y_i)|."""
+        return self._sizes
+
+
+class _StructuredPoint(Point):
+    """A point whose rounding is that of the scores, which may be much larger than the loss."""
+
+    @property
+    def rounding(self) -> float:
+        risk = self.risk
+        assert isinstance(risk, StructuredRisk)
+        return 8.0 * _EPS * (abs(self.value) + _core.inner_of_sizes(risk.sizes_of_truths, self.w))
+
+    @property
+    def plane(self) -> tuple[Array, float]:
+        a, b = super().plane
+        return a, b - self.rounding
+
+
+def _added(features: list[Any], p: Array, dim: int) -> Array:
+    total = np.zeros(dim)
+    for share, (indices, values) in zip(p, features):
+        np.add.at(total, indices, share * np.abs(values))
+    return total
+
+
+def _shares(weight: npt.ArrayLike | None, m: int) -> Array:
+    """Return the weights of the examples divided by their sum."""
+    if weight is None:
+        return np.full(m, 1.0 / m)
+    given = np.asarray(weight, dtype=np.float64)
+    if given.shape != (m,):
+        raise ValueError(f"weight has shape {given.shape}, expected one number for each of {m} examples")
+    bad = np.flatnonzero(~(np.isfinite(given) & (given >= 0.0)))
+    if bad.size:
+        raise ValueError(f"weight of example {bad[0]} is {given[bad[0]]}; weights must be finite and at least 0")
+    if not given.any():
+        raise ValueError("all weights are 0; at least one must be above 0")
+    shares: Array = given / given.sum()
+    return shares
+
+
+def predicted(model: StructuredModel, X: Any, w: Array, n_threads: int) -> list[Any]:
+    """Return the best output of every input."""
+    examples = model.encode(X)
+    if isinstance(model, BatchedModel):
+        return model.decode(examples, w, n_threads)
+    return in_parallel(lambda i: model.argmax(examples.X[i], w.copy()), len(examples), n_threads)

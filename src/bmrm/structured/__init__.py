@@ -1,0 +1,10 @@
+"""Structured models: outputs that are more than a number or a class.
+
+A model knows how to score outputs, what a wrong one costs, and how to find the best; it knows no data, no weights and
+no solver. Losses ask it for worst outputs or partition functions.
+"""
+
+from bmrm.structured.base import MODELS, BatchedModel, Examples, StructuredModel
+from bmrm.structured.pystruct import PystructModel
+
+__all__ = ["MODELS", "BatchedModel", "Examples", "PystructModel", "StructuredModel"]
