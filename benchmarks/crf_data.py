@@ -95,7 +95,7 @@ def ocr(train_on_one=False):
         rows = [np.arange(starts[i], starts[i + 1]) for i in np.flatnonzero(chosen)]
         tokens = sparse.csr_array(X[np.concatenate(rows)])
         offsets = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
-        names = [[f"x{j}" for j in tokens.indices[tokens.indptr[t] : tokens.indptr[t + 1]]] for t in range(len(tokens.indptr) - 1)]
+        names = [[f"x{j}" for j in ids] for ids in np.split(tokens.indices, tokens.indptr[1:-1])]
         strings = [names[offsets[i] : offsets[i + 1]] for i in range(len(rows))]
         parts.append((strings, bmrm.Sequences(tokens, offsets), [y[row].astype(int) - 1 for row in rows]))
     labels = [chr(ord("a") + c) for c in range(26)]

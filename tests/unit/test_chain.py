@@ -63,8 +63,7 @@ def test_sums_with_any_weights(k, scale, rng):
     expected = []
     for i in range(len(X)):
         scores = plain_scores(model, X[i].toarray(), w)
-        log_z, marginals = by_logs(*scores)
-        np.testing.assert_allclose(found[i], marginals, atol=1e-10 * max(1.0, scale))
+        np.testing.assert_allclose(found[i], by_logs(*scores)[1], atol=1e-10 * max(1.0, scale))
         expected.append(log_loss(*scores, y[X.offsets[i] : X.offsets[i + 1]]))
     value, gradient = risk.evaluate(w)
     assert value == pytest.approx(np.mean(expected), rel=1e-11, abs=1e-11 * scale)
