@@ -170,7 +170,9 @@ def as_pair(feature: Feature, dim: int) -> tuple[Indices, Array]:
     if isinstance(feature, tuple):
         indices, values = np.asarray(feature[0], dtype=np.int64), np.asarray(feature[1], dtype=np.float64)
         if indices.shape != values.shape or indices.ndim != 1:
-            raise ValueError(f"indices of shape {indices.shape} and values of shape {values.shape} are no joint feature")
+            raise ValueError(
+                f"indices of shape {indices.shape} and values of shape {values.shape} are no joint feature"
+            )
         if indices.size and not 0 <= indices.min() <= indices.max() < dim:
             raise ValueError(f"a joint feature has index {indices.max()}, but w has length {dim}")
     else:
