@@ -38,7 +38,7 @@ from bmrm.data import Dataset, read, write
 from bmrm.driver import Record, Result, certify, path, solve
 from bmrm.problem import Problem
 from bmrm.risks import LinearRisk, Risk, StructuredRisk
-from bmrm.structured import BatchedModel, PystructModel, StructuredModel
+from bmrm.structured import BatchedModel, ChainModel, PystructModel, Sequences, StructuredModel
 
 if TYPE_CHECKING:
     from bmrm import testing
@@ -59,6 +59,7 @@ __version__ = "0.1.0"
 __all__ = [
     "BatchedModel",
     "Certificate",
+    "ChainModel",
     "DataError",
     "Dataset",
     "HierarchicalClassifier",
@@ -76,6 +77,7 @@ __all__ = [
     "Result",
     "Risk",
     "ScoreClassifier",
+    "Sequences",
     "Status",
     "StructuredModel",
     "StructuredRisk",
