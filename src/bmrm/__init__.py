@@ -38,7 +38,7 @@ from bmrm.data import Dataset, read, read_sequences, write
 from bmrm.driver import Record, Result, certify, path, solve
 from bmrm.problem import Problem
 from bmrm.risks import LinearRisk, Risk, StructuredRisk
-from bmrm.structured import BatchedModel, PystructModel, StructuredModel
+from bmrm.structured import BatchedModel, ChainModel, PystructModel, Sequences, StructuredModel
 
 if TYPE_CHECKING:
     from bmrm import testing
@@ -62,6 +62,7 @@ __version__ = "0.1.0"
 __all__ = [
     "BatchedModel",
     "Certificate",
+    "ChainModel",
     "DataError",
     "Dataset",
     "HierarchicalClassifier",
@@ -81,6 +82,7 @@ __all__ = [
     "ScoreClassifier",
     "SequenceLabeler",
     "SequenceModel",
+    "Sequences",
     "Status",
     "StructuredModel",
     "StructuredPredictor",
