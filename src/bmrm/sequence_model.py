@@ -65,8 +65,8 @@ class SequenceModel:
     >>> import bmrm
     >>> X, y = [[["a"], ["b"]], [["b"], ["b"]]], [["first", "second"], ["second", "second"]]
     >>> model = bmrm.SequenceLabeler(lam=0.1).fit(X, y).to_model()
-    >>> model.predict([[["b"], ["a"]]])
-    [['second', 'first']]
+    >>> model.predict([[["a"], ["b"]]])
+    [['first', 'second']]
     """
 
     coef: Array

@@ -54,7 +54,7 @@ WITH_WEIGHTS = (
     "check_sample_weight_equivalence_on_dense_data",
     "check_sample_weight_equivalence_on_sparse_data",
 )
-# scikit-learn has no checks for these: targets that are label sets, rows that belong to queries, inputs that are no rows.
+# scikit-learn has no checks for these: targets that are label sets, rows of queries, inputs that are no rows.
 NOT_PLAIN = ("MultilabelClassifier", "Ranker", "SequenceLabeler", "StructuredPredictor")
 
 

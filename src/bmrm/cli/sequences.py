@@ -7,12 +7,11 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 import numpy.typing as npt
-from sklearn.exceptions import ConvergenceWarning
 
 from bmrm._errors import DataError
 from bmrm.certificate import Status
@@ -24,13 +23,15 @@ from bmrm.cli.targets import read_matrix
 from bmrm.data.arrays import load_array
 from bmrm.data.sequences import SequenceData, kind_of, read_sequences
 from bmrm.data.template import Template
-from bmrm.estimators.sequences import SequenceLabeler
 from bmrm.monitor import write_history
 from bmrm.regularizers import REGULARIZERS
 from bmrm.risks import StructuredRisk
 from bmrm.sequence_model import SequenceModel
 from bmrm.solvers import SOLVERS
 from bmrm.structured.spans import SpanScore, are_tags, span_scores
+
+if TYPE_CHECKING:
+    from bmrm.estimators import SequenceLabeler
 
 _SHOWN = 5
 
@@ -71,6 +72,8 @@ def _refuse_unused(options: TrainOptions) -> None:
 
 
 def _labeler(options: TrainOptions, template: Template | None) -> SequenceLabeler:
+    from bmrm.estimators import SequenceLabeler
+
     parameters = dict(parameter(text) for text in options.loss_param)
     scaling = parameters.pop("scaling", "margin")
     if parameters:
@@ -98,6 +101,8 @@ def _labeler(options: TrainOptions, template: Template | None) -> SequenceLabele
 
 def _fit(labeler: SequenceLabeler, data: SequenceData, weight: Any, options: TrainOptions) -> None:
     """Fit; after Ctrl-C the labeler is what it is, if there is anything."""
+    from sklearn.exceptions import ConvergenceWarning
+
     try:
         with plain_warnings(options.quiet):
             warnings.simplefilter("ignore", ConvergenceWarning)  # the summary says it
