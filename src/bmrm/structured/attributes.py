@@ -22,6 +22,7 @@ Integers: TypeAlias = npt.NDArray[np.int64]
 _UNKNOWN = -1
 _LARGEST = 2**31 - 1
 _SEPARATOR = ":"
+_TEXT = frozenset({str, np.str_})
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,10 +197,10 @@ def _add(token: Any, place: Callable[[str], int], columns: array[int], values: a
                     columns.append(place(full))
                     values.append(number)
     elif kind is list or kind is tuple:
-        for name in token:
-            if not isinstance(name, str):
-                raise ValueError(f"attribute {name!r} is no text; numbers come as dicts {{name: number}} or as arrays")
-            columns.append(place(name))
+        if not _TEXT.issuperset(map(type, token)):
+            wrong = next(name for name in token if type(name) not in _TEXT)
+            raise ValueError(f"attribute {wrong!r} is no text; numbers come as dicts {{name: number}} or as arrays")
+        columns.extend(map(place, token))
         values.extend(repeat(1.0, len(token)))
     else:
         for full, number in _of_token(token):
