@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import lzma
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -244,6 +246,21 @@ def test_inputs_are_not_overwritten(sentences):
     arguments = ("--loss", "structured_log", "--template", "T")
     assert "would be overwritten" in bad("train", "train.conll", *arguments, "--model", "T")
     assert "would be overwritten" in bad("train", "train.conll", *arguments, "--history", "train.conll")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are different there")
+def test_ctrl_c_saves_the_model(folder):
+    write_files(generator(), 2000)
+    arguments = ["--loss", "structured_hinge", "--lam", "1e-9", "--tol", "0", "--solver", "bmrm", "--threads", "1"]
+    command = [sys.executable, "-m", "bmrm", "train", "train.crfsuite", *arguments]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert child.stderr.readline().startswith("gap ")
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=30)
+    assert child.returncode == 3, err
+    assert "Traceback" not in err
+    assert "NOT certified: interrupted" in out
+    assert bmrm.load("train.bmrm").status is bmrm.Status.INTERRUPTED
 
 
 def test_in_a_process_of_its_own(sentences):

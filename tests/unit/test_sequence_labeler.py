@@ -300,6 +300,49 @@ def test_ctrl_c_leaves_a_usable_object():
     assert model.lower_bound_ <= model.objective_
 
 
+def test_callbacks_see_iterations_and_stop_the_fit(data):
+    pytest.importorskip("sklearn.callback", reason="this scikit-learn has no callbacks")
+    X, y = data
+    seen = []
+
+    class Watcher:
+        def setup(self, estimator, context):
+            pass
+
+        def teardown(self, estimator, context):
+            pass
+
+        def on_fit_task_begin(self, estimator, context):
+            pass
+
+        def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
+            if fitted_estimator is not None and context.task_name == "iteration":
+                seen.append(fitted_estimator.score(X, y))
+            return len(seen) >= 3
+
+    model = SequenceLabeler(lam=1e-4).set_callbacks(Watcher()).fit(X, y)
+    assert model.status_ is Status.STOPPED
+    assert model.n_iter_ == len(seen) == 3
+
+
+def test_verbose_shows_the_gap(data, capsys):
+    SequenceLabeler(verbose=True, lam=0.01).fit(*data)
+    shown = capsys.readouterr()
+    assert "gap" in shown.err + shown.out
+
+
+def test_pair_attributes_of_arrays(data, tmp_path):
+    rng = np.random.default_rng(2)
+    X = [(rng.normal(size=(n, 3)), rng.normal(size=(n, 2))) for n in (1, 2, 4, 3)]
+    y = [rng.integers(0, 3, size=len(tokens)).tolist() for tokens, _ in X]
+    model = SequenceLabeler(lam=0.01).fit(X, y)
+    block = model.loss_.model.blocks()["pairs"]
+    assert block.stop - block.start == 2 * len(model.classes_) ** 2
+    assert model.coef_[block].any()
+    model.to_model().save(tmp_path / "m.bmrm")
+    assert bmrm.load(tmp_path / "m.bmrm").predict(X) == model.predict(X)
+
+
 def test_threads_change_nothing(fitted, data):
     again = clone(fitted).set_params(n_threads=1).fit(*data)
     other = clone(fitted).set_params(n_threads=3).fit(*data)
