@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any
 from bmrm import losses, regularizers, solvers
 from bmrm._errors import DataError
 from bmrm.certificate import Certificate, Status
-from bmrm.data import Dataset, read, write
+from bmrm.data import Dataset, read, read_sequences, write
 from bmrm.driver import Record, Result, certify, path, solve
 from bmrm.problem import Problem
 from bmrm.risks import LinearRisk, Risk, StructuredRisk
@@ -51,8 +51,11 @@ if TYPE_CHECKING:
         OrdinalRegressor,
         Ranker,
         ScoreClassifier,
+        SequenceLabeler,
+        StructuredPredictor,
     )
     from bmrm.model import Model, load
+    from bmrm.sequence_model import SequenceModel
 
 __version__ = "0.1.0"
 
@@ -77,15 +80,19 @@ __all__ = [
     "Result",
     "Risk",
     "ScoreClassifier",
+    "SequenceLabeler",
+    "SequenceModel",
     "Sequences",
     "Status",
     "StructuredModel",
+    "StructuredPredictor",
     "StructuredRisk",
     "certify",
     "load",
     "losses",
     "path",
     "read",
+    "read_sequences",
     "regularizers",
     "solve",
     "solvers",
@@ -94,6 +101,9 @@ __all__ = [
 ]
 
 _LAZY = {
+    "SequenceLabeler": "bmrm.estimators",
+    "StructuredPredictor": "bmrm.estimators",
+    "SequenceModel": "bmrm.sequence_model",
     "ScoreClassifier": "bmrm.estimators",
     "Ranker": "bmrm.estimators",
     "OrdinalRegressor": "bmrm.estimators",
