@@ -38,7 +38,14 @@ from bmrm.data import Dataset, read, write
 from bmrm.driver import Record, Result, certify, path, solve
 from bmrm.problem import Problem
 from bmrm.risks import LinearRisk, Risk, StructuredRisk
-from bmrm.structured import BatchedModel, PystructModel, StructuredModel
+from bmrm.structured import (
+    BatchedModel,
+    FoldingModel,
+    MatchingModel,
+    PystructModel,
+    SemiMarkovModel,
+    StructuredModel,
+)
 
 if TYPE_CHECKING:
     from bmrm import testing
@@ -61,10 +68,12 @@ __all__ = [
     "Certificate",
     "DataError",
     "Dataset",
+    "FoldingModel",
     "HierarchicalClassifier",
     "LinearClassifier",
     "LinearRegressor",
     "LinearRisk",
+    "MatchingModel",
     "Model",
     "MultilabelClassifier",
     "NoveltyDetector",
@@ -76,6 +85,7 @@ __all__ = [
     "Result",
     "Risk",
     "ScoreClassifier",
+    "SemiMarkovModel",
     "Status",
     "StructuredModel",
     "StructuredRisk",

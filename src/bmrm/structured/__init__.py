@@ -5,6 +5,18 @@ no solver. Losses ask it for worst outputs or partition functions.
 """
 
 from bmrm.structured.base import MODELS, BatchedModel, Examples, StructuredModel
+from bmrm.structured.folding import FoldingModel
+from bmrm.structured.matching import MatchingModel
 from bmrm.structured.pystruct import PystructModel
+from bmrm.structured.segments import SemiMarkovModel
 
-__all__ = ["MODELS", "BatchedModel", "Examples", "PystructModel", "StructuredModel"]
+__all__ = [
+    "MODELS",
+    "BatchedModel",
+    "Examples",
+    "FoldingModel",
+    "MatchingModel",
+    "PystructModel",
+    "SemiMarkovModel",
+    "StructuredModel",
+]
