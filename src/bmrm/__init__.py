@@ -38,7 +38,16 @@ from bmrm.data import Dataset, read, read_sequences, write
 from bmrm.driver import Record, Result, certify, path, solve
 from bmrm.problem import Problem
 from bmrm.risks import LinearRisk, Risk, StructuredRisk
-from bmrm.structured import BatchedModel, ChainModel, PystructModel, Sequences, StructuredModel
+from bmrm.structured import (
+    BatchedModel,
+    ChainModel,
+    FoldingModel,
+    MatchingModel,
+    PystructModel,
+    SemiMarkovModel,
+    Sequences,
+    StructuredModel,
+)
 
 if TYPE_CHECKING:
     from bmrm import testing
@@ -65,10 +74,12 @@ __all__ = [
     "ChainModel",
     "DataError",
     "Dataset",
+    "FoldingModel",
     "HierarchicalClassifier",
     "LinearClassifier",
     "LinearRegressor",
     "LinearRisk",
+    "MatchingModel",
     "Model",
     "MultilabelClassifier",
     "NoveltyDetector",
@@ -80,6 +91,7 @@ __all__ = [
     "Result",
     "Risk",
     "ScoreClassifier",
+    "SemiMarkovModel",
     "SequenceLabeler",
     "SequenceModel",
     "Sequences",
