@@ -112,10 +112,8 @@ class Sequences:
 def _matrix(given: Any, name: str, example: int | None = None) -> Tokens:
     where = "" if example is None else f"example {example}: "
     if sparse.issparse(given):
-        matrix = sparse.csr_array(given)
-        if matrix.dtype != np.float64:
-            matrix = matrix.astype(np.float64)
-        return matrix
+        rows: Any = given
+        return sparse.csr_array(rows, dtype=np.float64)
     try:
         dense = np.ascontiguousarray(given, dtype=np.float64)
     except (TypeError, ValueError):
