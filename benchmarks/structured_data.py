@@ -42,8 +42,10 @@ def rna(rng, n=120, shortest=50, longest=150, noise=0.25):
     return model, X, [model.argmax(x, w + spread * rng.normal(size=model.dim)) for x in X]
 
 
-def _random(rng, n):
-    return "".join(rng.choice(list("ACGU"), size=n, p=[0.35, 0.15, 0.2, 0.3]))
+def _random(rng, n, adenine=0.4):
+    """Return random bases; where most are A, few of them pair."""
+    others = (1.0 - adenine) / 3.0
+    return "".join(rng.choice(list("ACGU"), size=n, p=[adenine, others, others, others]))
 
 
 def _sequence(rng, length):
@@ -64,7 +66,8 @@ def _helix(rng, room):
     elif kind == "interior":
         total = int(rng.integers(1, 31))
         before = int(rng.binomial(total, 0.5))
-        inside = _random(rng, before) + _helix(rng, room - 2 * len(stem) - total) + _random(rng, total - before)
+        inside = _helix(rng, room - 2 * len(stem) - total)
+        inside = _random(rng, before, 0.85) + inside + _random(rng, total - before, 0.85)
     else:
         part = (room - 2 * len(stem)) // 2
         inside = "A".join(["", _helix(rng, part), _helix(rng, part), ""])
@@ -93,7 +96,7 @@ def segmented(rng, n=500, n_labels=4, n_attributes=12, max_length=10, noise=1.5)
     return model, X, Y
 
 
-def matchings(rng, n=60, nodes=30, n_features=20, noise=0.6):
+def matchings(rng, n=100, nodes=30, n_features=20, noise=2.0):
     """A model, n pairs of graphs whose nodes are described alike, and which node of one is which of the other."""
     model = bmrm.MatchingModel(n_features)
     reliable = rng.exponential(size=n_features)  # some features are hardly disturbed, some tell nothing

@@ -57,7 +57,7 @@ def make(shelf):
 
 def structured(made):
     model, X, Y = made
-    return Counted(bmrm.StructuredRisk(X, Y, bmrm.losses.StructuredHinge(model), n_threads=1, remember=0))
+    return Counted(bmrm.StructuredRisk(X, Y, bmrm.losses.StructuredHinge(model), remember=0))
 
 
 def folding(shelf):
@@ -74,14 +74,14 @@ def segments(shelf):
 
 
 def matching(shelf):
-    made = structured_data.matchings(np.random.default_rng(3), n=3 if shelf.quick else 60)
+    made = structured_data.matchings(np.random.default_rng(3), n=3 if shelf.quick else 100)
     origin = f"generated, {len(made[1])} pairs of graphs with 30 nodes (not in the paper)"
     return Case("matching", origin, structured(made), (1e-2, 1e-4, 1e-6), 4 if shelf.quick else 300)
 
 
 def ranking(shelf):
     X, y, qid, origin = queries(shelf)
-    risk = bmrm.LinearRisk(X, y, bmrm.losses.Ndcg(k=10), groups=qid, n_threads=1)
+    risk = bmrm.LinearRisk(X, y, bmrm.losses.Ndcg(k=10, ties="together"), groups=qid, n_threads=1)
     return Case("web ranking", origin, Counted(risk), (1e-2, 1e-4, 1e-6), 4 if shelf.quick else 300)
 
 

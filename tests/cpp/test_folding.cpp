@@ -62,9 +62,9 @@ void all_structures(const Bases& bases, std::size_t at, Partners& partner, std::
   if (at == bases.size()) return found.push_back(partner);
   if (partner[at] >= 0) return all_structures(bases, at + 1, partner, found);
   all_structures(bases, at + 1, partner, found);
-  for (std::size_t j = at + kMinHairpin + 1; j < bases.size(); ++j) {
+  for (std::size_t j = at + 1; j < bases.size(); ++j) {
     if (partner[j] >= 0) break;  // an enclosing pair ends there
-    if (pair_type(bases[at], bases[j]) == kNoPair) continue;
+    if (j - at <= kMinHairpin || pair_type(bases[at], bases[j]) == kNoPair) continue;
     partner[at] = std::int64_t(j), partner[j] = std::int64_t(at);
     all_structures(bases, at + 1, partner, found);
     partner[at] = partner[j] = -1;

@@ -97,12 +97,12 @@ def test_sizes_must_be_positive(name):
         bmrm.SemiMarkovModel(**sizes)
 
 
-@pytest.mark.parametrize("loss", ["structured_hinge", "structured_log"])
+@pytest.mark.parametrize("loss", [bmrm.losses.StructuredHinge, bmrm.losses.StructuredLog])
 def test_generated_segments_are_learned(monkeypatch, loss):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     data = importlib.import_module("structured_data")
     model, X, Y = data.segmented(np.random.default_rng(0), n=40, noise=0.7)
-    risk = bmrm.StructuredRisk(X, Y, bmrm.losses.STRUCTURED_LOSSES[loss](model), n_threads=2)
+    risk = bmrm.StructuredRisk(X, Y, loss(model), n_threads=2)
     result = bmrm.solve(bmrm.Problem(risk, "l2", lam=0.1), tol=1e-2)
     assert result.converged
     wrong = sum(model.delta(y, model.argmax(x, result.w)) for x, y in zip(X, Y)) / sum(len(x) for x in X)

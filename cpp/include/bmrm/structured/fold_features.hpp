@@ -69,11 +69,21 @@ class FoldWeights {
     } else if (left == 0 || right == 0) {
       emit(start_[kBulgeLength] + static_cast<std::size_t>(length - 1), 1.0);
     } else {
-      emit(start_[kInteriorLength] + static_cast<std::size_t>(length - 2), 1.0);
-      emit(start_[kAsymmetry] + static_cast<std::size_t>(std::max(left, right) - std::min(left, right)), 1.0);
-      emit(start_[kInteriorMismatch] + mismatch(b, i, j), 1.0);
-      emit(start_[kInteriorMismatch] + mismatch(b, q, p), 1.0);
+      interior_shape(left, right, emit);
+      interior_side(b, i, j, emit);
+      interior_side(b, q, p, emit);
     }
+  }
+
+  // An interior loop with unpaired bases on both sides, and a pair with those of the loop beside it.
+  template <class Emit>
+  void interior_shape(int left, int right, const Emit& emit) const {
+    emit(start_[kInteriorLength] + static_cast<std::size_t>(left + right - 2), 1.0);
+    emit(start_[kAsymmetry] + static_cast<std::size_t>(std::max(left, right) - std::min(left, right)), 1.0);
+  }
+  template <class Emit>
+  void interior_side(Bases b, int i, int j, const Emit& emit) const {
+    emit(start_[kInteriorMismatch] + mismatch(b, i, j), 1.0);
   }
 
   // (i, j) closes a multiloop.

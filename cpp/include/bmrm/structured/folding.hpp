@@ -35,14 +35,23 @@ class Foldings {
         bases_(bases),
         truth_(truth),
         n_(static_cast<int>(bases.size())),
+        shapes_(static_cast<std::size_t>((weights.max_loop() + 1) * (weights.max_loop() + 1)), 0.0),
+        unpaired_(bases.size(), 0.0),
         closed_(bases.size() * bases.size(), kNever),
+        faced_(bases.size() * bases.size(), kNever),
         one_(bases.size() * bases.size(), kNever),
         many_(bases.size() * bases.size(), kNever),
         outer_(bases.size() + 1, 0.0) {
+    for (int left = 1; left < weights.max_loop(); ++left)
+      for (int right = 1; right <= weights.max_loop() - left; ++right)
+        shapes_[shape(left, right)] = score([&](const auto& emit) { weights.interior_shape(left, right, emit); });
+    for (int count = 0; count < n_; ++count)
+      unpaired_[static_cast<std::size_t>(count)] =
+          score([&](const auto& emit) { weights.unpaired_in_multiloop(count, emit); });
     Patience patience;
     for (int i = n_ - 1; i >= 0; --i) {
       for (int j = i + kMinHairpin + 1; j < n_; ++j) {
-        if (pairs(i, j)) closed(i, j) = total([&](const auto& take) { each_closed(i, j, take); });
+        if (pairs(i, j)) close(i, j);
         one(i, j) = total([&](const auto& take) { each_one(i, j, take); });
         many(i, j) = total([&](const auto& take) { each_many(i, j, take); });
       }
@@ -86,6 +95,10 @@ class Foldings {
   std::size_t at(int i, int j) const {
     return static_cast<std::size_t>(i) * bases_.size() + static_cast<std::size_t>(j);
   }
+  // By the left side, and by the right one from long to short: the end of the inner pair then grows with the place.
+  std::size_t shape(int left, int right) const {
+    return static_cast<std::size_t>((left + 1) * (weights_.max_loop() + 1) - 1 - right);
+  }
   double& closed(int i, int j) { return closed_[at(i, j)]; }
   double& one(int i, int j) { return one_[at(j, i)]; }
   double& many(int i, int j) { return many_[at(i, j)]; }
@@ -103,11 +116,49 @@ class Foldings {
     return truth_[static_cast<std::size_t>(i)] == j ? -1.0 : 1.0;
   }
 
+  void close(int i, int j) {
+    closed(i, j) = total([&](const auto& take) { each_closed(i, j, take); });
+    if (i > 0 && j + 1 < n_)
+      faced_[at(i, j)] = closed(i, j) + score([&](const auto& emit) { weights_.interior_side(bases_, j, i, emit); });
+  }
+
+  // What the terms of a cell are told to: they are added up, or each gets its share of what the cell has, by
+  // give(share, kind, a, b). A run is offset + x_k + y_k for k = 0, 1, ..., of the same kind and a, and of b + k.
+  struct Adder {
+    Sum& sum;
+    void one(double term, Kind, int, int) const { sum.add(term); }
+    void run(double offset, const double* x, const double* y, int n, Kind, int, int) const {
+      sum.add_sums(offset, x, y, n);
+    }
+  };
+
+  template <class Give>
+  struct Sharer {
+    double mass;
+    typename Sum::Shares& shares;
+    const Give& give;
+    void one(double term, Kind kind, int a, int b) const {
+      const double part = mass * shares.of(term);
+      if (part > 0.0) give(part, kind, a, b);
+    }
+    void run(double offset, const double* x, const double* y, int n, Kind kind, int a, int b) const {
+      for (int k = 0; k < n; ++k) one(offset + x[k] + y[k], kind, a, b + k);
+    }
+  };
+
   template <class Each>
   static double total(const Each& each) {
     Sum sum;
-    each([&sum](double term, Kind, int, int) { sum.add(term); });
+    each(Adder{sum});
     return sum.total();
+  }
+
+  // Calls give for the terms that have a share of what the cell has.
+  template <class Each, class Give>
+  static void share(double mass, double total, const Each& each, const Give& give) {
+    if (!(mass > 0.0)) return;
+    typename Sum::Shares shares(total);
+    each(Sharer<Give>{mass, shares, give});
   }
 
   // The score of what `say` emits.
@@ -118,60 +169,59 @@ class Foldings {
     return sum;
   }
 
-  // Each of these calls take(term, kind, a, b) for all terms of a cell.
+  // Each of these tells all terms of a cell.
   template <class Take>
   void each_closed(int i, int j, const Take& take) const {
     const FoldWeights& f = weights_;
     const double pair = score([&](const auto& emit) { f.pair(bases_, i, j, emit); }) + bonus(i, j);
-    take(pair + score([&](const auto& emit) { f.hairpin(bases_, i, j, emit); }), Kind::hairpin, 0, 0);
-    for (int p = i + 1; p <= std::min(i + 1 + f.max_loop(), j - kMinHairpin - 2); ++p)
-      for (int q = j - 1; q >= std::max(p + kMinHairpin + 1, j - 1 - f.max_loop() + (p - i - 1)); --q)
-        if (closed(p, q) > kNever)
-          take(pair + score([&](const auto& emit) { f.loop(bases_, i, j, p, q, emit); }) + closed(p, q), Kind::loop, p,
-               q);
+    take.one(pair + score([&](const auto& emit) { f.hairpin(bases_, i, j, emit); }), Kind::hairpin, 0, 0);
+    each_loop(i, j, pair, take);
     const double around = pair + score([&](const auto& emit) { f.multiloop(bases_, i, j, emit); });
-    const double *first = &many_[at(i + 1, 0)], *last = &one_[at(j - 1, 0)];
-    for (int u = i + 1 + kMinHairpin + 2; u < j - 1 - kMinHairpin; ++u)
-      take(around + first[u - 1] + last[u], Kind::multiloop, u, 0);
+    const int u = i + 1 + kMinHairpin + 2;
+    take.run(around, &many_[at(i + 1, u - 1)], &one_[at(j - 1, u)], j - 1 - kMinHairpin - u, Kind::multiloop, 0, u);
+  }
+
+  // Stacks and bulges, then interior loops: most of the work, by tables of what does not depend on both pairs.
+  template <class Take>
+  void each_loop(int i, int j, double pair, const Take& take) const {
+    const int longest = weights_.max_loop();
+    const auto straight = [&](int p, int q) {
+      if (closed(p, q) > kNever)
+        take.one(pair + score([&](const auto& emit) { weights_.loop(bases_, i, j, p, q, emit); }) + closed(p, q),
+                 Kind::loop, p, q);
+    };
+    for (int q = j - 1; q >= std::max(i + kMinHairpin + 2, j - 1 - longest); --q) straight(i + 1, q);
+    for (int p = i + 2; p <= std::min(j - kMinHairpin - 2, i + 1 + longest); ++p) straight(p, j - 1);
+    const double side = pair + score([&](const auto& emit) { weights_.interior_side(bases_, i, j, emit); });
+    for (int left = 1; left < longest && i + left + kMinHairpin + 3 < j; ++left) {
+      const int p = i + 1 + left, most = std::min(longest - left, j - p - kMinHairpin - 2), q = j - 1 - most;
+      take.run(side, &shapes_[shape(left, most)], &faced_[at(p, q)], most, Kind::loop, p, q);
+    }
   }
 
   template <class Take>
   void each_one(int i, int j, const Take& take) const {
     if (closed(i, j) > kNever)
-      take(closed(i, j) + score([&](const auto& emit) { weights_.branch(bases_, i, j, emit); }), Kind::ends, 0, 0);
-    take(one(i, j - 1) + score([&](const auto& emit) { weights_.unpaired_in_multiloop(1, emit); }), Kind::unpaired, 0,
-         0);
+      take.one(closed(i, j) + score([&](const auto& emit) { weights_.branch(bases_, i, j, emit); }), Kind::ends, 0, 0);
+    take.one(one(i, j - 1) + unpaired_[1], Kind::unpaired, 0, 0);
   }
 
   template <class Take>
   void each_many(int i, int j, const Take& take) const {
-    const double unpaired = score([&](const auto& emit) { weights_.unpaired_in_multiloop(1, emit); });
-    const double *first = &many_[at(i, 0)], *last = &one_[at(j, 0)];
-    for (int u = i; u < j - kMinHairpin; ++u) {
-      take(unpaired * (u - i) + last[u], Kind::first, u, 0);
-      if (u > i) take(first[u - 1] + last[u], Kind::later, u, 0);
-    }
+    const int n = j - kMinHairpin - i;
+    take.run(0.0, unpaired_.data(), &one_[at(j, i)], n, Kind::first, 0, i);
+    take.run(0.0, &many_[at(i, i)], &one_[at(j, i + 1)], n - 1, Kind::later, 0, i + 1);
   }
 
   template <class Take>
   void each_outer(int j, const Take& take) const {
-    take(outer(j - 1) + score([&](const auto& emit) { weights_.unpaired_in_exterior(1, emit); }), Kind::unpaired, 0, 0);
+    take.one(outer(j - 1) + score([&](const auto& emit) { weights_.unpaired_in_exterior(1, emit); }), Kind::unpaired, 0,
+             0);
     for (int k = 0; k < j - kMinHairpin - 1; ++k)
       if (closed(k, j - 1) > kNever)
-        take(outer(k) + score([&](const auto& emit) { weights_.exterior_branch(bases_, k, j - 1, emit); }) +
-                 closed(k, j - 1),
-             Kind::branch, k, 0);
-  }
-
-  // Calls give(share, kind, a, b) for the terms that have a share of what the cell has.
-  template <class Each, class Give>
-  static void share(double mass, double total, const Each& each, const Give& give) {
-    if (!(mass > 0.0)) return;
-    typename Sum::Shares shares(total);
-    each([&](double term, Kind kind, int a, int b) {
-      const double part = mass * shares.of(term);
-      if (part > 0.0) give(part, kind, a, b);
-    });
+        take.one(outer(k) + score([&](const auto& emit) { weights_.exterior_branch(bases_, k, j - 1, emit); }) +
+                     closed(k, j - 1),
+                 Kind::branch, 0, k);
   }
 
   template <class Emit>
@@ -183,7 +233,7 @@ class Foldings {
   void share_outer(int j, Masses& mass, const Emit& emit) const {
     share(
         mass.outer[static_cast<std::size_t>(j)], outer(j), [&](const auto& take) { each_outer(j, take); },
-        [&](double part, Kind kind, int k, int) {
+        [&](double part, Kind kind, int, int k) {
           if (kind == Kind::unpaired) {
             mass.outer[static_cast<std::size_t>(j - 1)] += part;
             weights_.unpaired_in_exterior(1, times(part, emit));
@@ -199,7 +249,7 @@ class Foldings {
   void share_many(int i, int j, Masses& mass, const Emit& emit) const {
     share(
         mass.many[at(i, j)], many(i, j), [&](const auto& take) { each_many(i, j, take); },
-        [&](double part, Kind kind, int u, int) {
+        [&](double part, Kind kind, int, int u) {
           mass.one[at(u, j)] += part;
           if (kind == Kind::first) {
             weights_.unpaired_in_multiloop(u - i, times(part, emit));
@@ -237,8 +287,8 @@ class Foldings {
             mass.closed[at(a, b)] += part;
             weights_.loop(bases_, i, j, a, b, times(part, emit));
           } else {
-            mass.many[at(i + 1, a - 1)] += part;
-            mass.one[at(a, j - 1)] += part;
+            mass.many[at(i + 1, b - 1)] += part;
+            mass.one[at(b, j - 1)] += part;
             weights_.multiloop(bases_, i, j, times(part, emit));
           }
         });
@@ -249,7 +299,9 @@ class Foldings {
   Bases bases_;
   std::span<const std::int64_t> truth_;
   int n_;
-  std::vector<double> closed_, one_, many_, outer_;
+  // shapes_ are the scores of interior loops by their sides' lengths, unpaired_ those of so many unpaired bases of a
+  // multiloop; faced_ is closed_ with its side of an interior loop around it.
+  std::vector<double> shapes_, unpaired_, closed_, faced_, one_, many_, outer_;
 };
 
 }  // namespace bmrm

@@ -13,6 +13,18 @@ inline constexpr double kNever = -std::numeric_limits<double>::infinity();
 class Largest {
  public:
   void add(double term) { value_ = term > value_ ? term : value_; }
+  // Adds offset + a_k + b_k. Four at a time, which need not wait for each other.
+  void add_sums(double offset, const double* a, const double* b, int n) {
+    double lanes[4] = {value_, value_, value_, value_};
+    int k = 0;
+    for (; k + 4 <= n; k += 4)
+      for (int lane = 0; lane < 4; ++lane) {
+        const double term = offset + a[k + lane] + b[k + lane];
+        lanes[lane] = term > lanes[lane] ? term : lanes[lane];
+      }
+    for (; k < n; ++k) add(offset + a[k] + b[k]);
+    for (const double lane : lanes) add(lane);
+  }
   double total() const { return value_; }
 
   class Shares {
@@ -43,6 +55,9 @@ class LogSum {
       sum_ = sum_ * std::exp(largest_ - term) + 1.0;
       largest_ = term;
     }
+  }
+  void add_sums(double offset, const double* a, const double* b, int n) {
+    for (int k = 0; k < n; ++k) add(offset + a[k] + b[k]);
   }
   double total() const { return largest_ > kNever ? largest_ + std::log(sum_) : kNever; }
 
