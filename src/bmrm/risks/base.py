@@ -72,8 +72,13 @@ class Risk(ABC):
         """Return a plane below R, high at w, that costs no evaluation: by answers of earlier ones; None if none is."""
         return None
 
-    def forget(self) -> None:
-        """Forget what was computed for the last w: a run is the same whatever was computed before it."""
+    @property
+    def memory(self) -> Any:
+        """What a run that goes on later needs of the evaluations so far, beside the planes; None if nothing."""
+        return None
+
+    def forget(self, memory: Any = None) -> None:
+        """Forget all evaluations but those of the memory: a run is the same whatever was computed before it."""
         self._last = None
 
     def bracket(self) -> list[Array]:
