@@ -12,7 +12,7 @@ from sklearn.datasets import load_svmlight_file
 import bmrm
 
 DATA = Path(os.environ.get("BMRM_DATA", "data"))
-WORDS, BIGRAMS = (-2, -1, 0, 1, 2), (-1, 0)
+WORDS, BIGRAMS, WORD_TRIGRAMS = (-2, -1, 0, 1, 2), (-1, 0), ()
 TAGS, TAG_BIGRAMS, TAG_TRIGRAMS = (-2, -1, 0, 1, 2), (-2, -1, 0, 1), (-2, -1, 0)
 
 
@@ -47,6 +47,7 @@ def attributes(sentence, t):
 
     found = [f"w[{o}]={at(0, t + o)}" for o in WORDS]
     found += [f"w[{o}]|w[{o + 1}]={at(0, t + o)}|{at(0, t + o + 1)}" for o in BIGRAMS]
+    found += [f"w[{o}]..w[{o + 2}]={'|'.join(at(0, t + o + i) for i in range(3))}" for o in WORD_TRIGRAMS]
     found += [f"p[{o}]={at(1, t + o)}" for o in TAGS]
     found += [f"p[{o}]|p[{o + 1}]={at(1, t + o)}|{at(1, t + o + 1)}" for o in TAG_BIGRAMS]
     found += [f"p[{o}]..p[{o + 2}]={'|'.join(at(1, t + o + i) for i in range(3))}" for o in TAG_TRIGRAMS]

@@ -16,6 +16,7 @@
 #include "arrays.hpp"
 #include "bmrm/structured/chain.hpp"
 #include "bmrm/structured/emissions.hpp"
+#include "bmrm/structured/long_vectors.hpp"
 
 namespace nb = nanobind;
 
@@ -181,6 +182,19 @@ void marginals(const Starts& starts, std::size_t k, bool pairs, const In<double>
   chain::marginals_of(layout, {f.data(), nullptr, 0.0}, view(out), view(log_z), n_threads);
 }
 
+void combined(const In<double>& f, const In<double>& d, double t, Out<double>& out, int n_threads) {
+  require_size(d.size(), f.size(), "d");
+  require_size(out.size(), f.size(), "out");
+  nb::gil_scoped_release unlocked;
+  combine(f.data(), d.data(), t, f.size(), out.data(), n_threads);
+}
+
+std::pair<double, double> inners(const In<double>& a, const In<double>& b, int n_threads) {
+  require_size(b.size(), a.size(), "b");
+  nb::gil_scoped_release unlocked;
+  return inner_and_size(a.data(), b.data(), a.size(), n_threads);
+}
+
 }  // namespace
 
 void bind_structured_chain(nb::module_& m) {
@@ -207,6 +221,8 @@ void bind_structured_chain(nb::module_& m) {
         "n_threads"_a = 1, "The labels with the largest hinge loss.");
   m.def("chain_marginals", &marginals, "starts"_a, "k"_a, "pairs"_a, "f"_a, "out"_a, "log_z"_a, "n_threads"_a = 1,
         "The marginals of tokens, padded, and log Z of each sequence.");
+  m.def("combined", &combined, "f"_a, "d"_a, "t"_a, "out"_a, "n_threads"_a = 1, "out = f + t d, by several threads.");
+  m.def("inner_and_size", &inners, "a"_a, "b"_a, "n_threads"_a = 1, "sum_i a_i b_i and sum_i |a_i b_i|, likewise.");
 }
 
 }  // namespace bmrm::py

@@ -508,3 +508,8 @@ def segments_expectations(token: Annotated[NDArray[numpy.float64], dict(shape=(N
     """
     log of the sum of exp(score) over all segmentations; the outputs, 0 before, become expected counts.
     """
+def combined(f: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], d: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], t: float, out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], n_threads: int = 1) -> None:
+    """out = f + t d, by several threads."""
+
+def inner_and_size(a: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], b: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int = 1) -> tuple[float, float]:
+    """sum_i a_i b_i and sum_i |a_i b_i|, likewise."""

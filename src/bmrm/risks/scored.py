@@ -94,14 +94,19 @@ class ScoredPoint(Point):
     def rounding(self) -> float:
         """How much larger than the value computed R(w) may be: by the scores of the true outputs and of the others."""
         size = abs(self.value) + _core.inner_of_sizes(self.scored.sizes, self.w)
-        return self.scored.error * (size + _core.inner_of_sizes(self.slopes, self.scores))
+        return self.scored.error * (size + self._products[1])
+
+    @cached_property
+    def _products(self) -> tuple[float, float]:
+        """<l, f> and <|l|, |f|>."""
+        return _core.inner_and_size(self.slopes, self.scores, self.risk.n_threads)
 
     @property
     def plane(self) -> tuple[Array, float]:
         """The normal A'l and the offset L(f) - <l, f> for slopes l at the scores f, less the rounding in it."""
         a = self.subgradient
         rounding = self.rounding + 4.0 * _EPS * _core.inner_of_sizes(a, self.w)
-        return a, self.value - _core.inner(self.slopes, self.scores) - rounding
+        return a, self.value - self._products[0] - rounding
 
     def toward(self, w: Array) -> ScoredLine:
         """Return the line to w: one product."""
@@ -121,7 +126,7 @@ class ScoredLine(Line):
     def _trial(self, t: float) -> Loss:
         if t == 0.0:
             value, _, slopes = self.start._loss
-            return value, _core.inner(slopes, self.score_direction), slopes
+            return value, _core.inner_and_size(slopes, self.score_direction, self.start.risk.n_threads)[0], slopes
         if t not in self._trials:
             while len(self._trials) >= _KEPT:
                 self._trials.pop(next(iter(self._trials)))
@@ -132,9 +137,10 @@ class ScoredLine(Line):
         """Return the point at t; its scores are combined, not recomputed."""
         if t == 0.0:
             return self.start
-        scores = t * self.score_direction
-        scores += self.start.scores
-        return ScoredPoint(self.start.scored, self.start.w + t * self.direction, scores, self._trial(t))
+        start = self.start
+        scores = np.empty(start.scores.size)
+        _core.combined(start.scores, self.score_direction, t, scores, start.risk.n_threads)
+        return ScoredPoint(start.scored, start.w + t * self.direction, scores, self._trial(t))
 
     def evaluate(self, t: float) -> tuple[float, float, float]:
         """Return the value and the slope at t, as left and right one."""

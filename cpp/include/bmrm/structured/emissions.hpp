@@ -66,6 +66,8 @@ inline std::vector<std::size_t> pieces_of(const Incidence& X, std::size_t extra,
   return pieces;
 }
 
+inline constexpr std::size_t kAhead = 8;  // entries whose rows are asked for before they are needed
+
 // out = sum over a row's entries of x M[column], for whole padded rows of M
 template <bool kOnes>
 BMRM_INLINE void sum_rows(const Incidence& X, std::size_t i, const double* M, std::size_t row, double* out) {
@@ -78,6 +80,8 @@ BMRM_INLINE void sum_rows(const Incidence& X, std::size_t i, const double* M, st
     Lanes s[B] = {}, v;
     for (std::size_t p = from; p < to; ++p) {
       const double* m = M + columns[p] * row + begin;
+      if (p + kAhead < to)
+        for (std::size_t b = 0; b < B; b += 2) prefetch(M + columns[p + kAhead] * row + begin + b * kLanes);
       for (std::size_t b = 0; b < B; ++b) {
         load(m + b * kLanes, v);
         if constexpr (kOnes) {
@@ -160,20 +164,22 @@ class Emissions {
 
   // F (tokens x row) = scores at the weights w
   void scores(const double* w, double* F, int n_threads) const {
-    std::vector<double> table(heavy_.runs.size() * row_);
-    const std::size_t n_tasks = heavy_.runs.size() / 4096 + 1;
+    std::vector<double> table(runs_.size() * row_);
+    const std::size_t n_tasks = runs_.size() / 4096 + 1;
     parallel_for(n_tasks, threads_for(table.size(), n_threads), [&](std::size_t task) {
-      const std::size_t n = heavy_.runs.size();
+      const std::size_t n = runs_.size();
       for (std::size_t h = n * task / n_tasks; h < n * (task + 1) / n_tasks; ++h) {
-        const Run& run = heavy_.runs[h];
+        const Run& run = runs_[h];
         for (std::size_t r = 0; r < run.n; ++r) table[h * row_ + label_of(run, r)] = w[run.weights + r];
       }
     });
     const std::size_t n_pieces = n_tokens() / 1024 + 1;
+    std::vector<double> packed(light_weights_.size());
+    for (std::size_t q = 0; q < packed.size(); ++q) packed[q] = w[light_weights_[q]];
     parallel_for(n_pieces, n_threads, [&](std::size_t piece) {
       const std::size_t begin = n_tokens() * piece / n_pieces, end = n_tokens() * (piece + 1) / n_pieces;
       sum_range(heavy_.by_token, begin, end, table.data(), row_, F + begin * row_);
-      for (std::size_t t = begin; t < end; ++t) add_light(t, w, F + t * row_);
+      for (std::size_t t = begin; t < end; ++t) add_light(t, packed.data(), F + t * row_);
     });
   }
 
@@ -191,12 +197,13 @@ class Emissions {
         } else {
           sum_some(heavy_.by_attribute, a, marks.data(), L, row_, sum.data());
         }
-        const Run& run = heavy_.runs[a];
+        const Run& run = runs_[a];
         for (std::size_t r = 0; r < run.n; ++r) g[run.weights + r] = sum[label_of(run, r)];
       }
     });
     each_piece(light_, n_threads, [&](std::size_t begin, std::size_t end) {
-      for (std::size_t a = begin; a < end; ++a) pull_light(a, L, marks, g);
+      std::vector<double> sum(k_);
+      for (std::size_t a = begin; a < end; ++a) pull_light(a, L, marks, sum.data(), g);
     });
   }
 
@@ -212,7 +219,7 @@ class Emissions {
   // Attributes in the order in which the tokens have them first: what is near in one is near in the other.
   struct Part {
     Incidence by_token, by_attribute;
-    std::vector<Run> runs;
+    std::size_t n = 0;  // attributes
     std::vector<std::size_t> pieces;
   };
 
@@ -222,33 +229,46 @@ class Emissions {
     kind[a] = n == 0 ? kNone : 4 * n >= k_ ? kHeavy : kLight;
     if (n == 0) return;
     Part& part = kind[a] == kHeavy ? heavy_ : light_;
-    place[a] = static_cast<std::uint32_t>(part.runs.size());
-    part.runs.push_back({first, labels.empty() ? kAll : labels_.size(), static_cast<std::uint32_t>(n)});
-    if (!labels.empty()) labels_.insert(labels_.end(), labels.begin() + first, labels.begin() + first + n);
+    place[a] = static_cast<std::uint32_t>(part.n++);
+    if (kind[a] == kHeavy) {
+      runs_.push_back({first, labels.empty() ? kAll : labels_.size(), static_cast<std::uint32_t>(n)});
+      if (!labels.empty()) labels_.insert(labels_.end(), labels.begin() + first, labels.begin() + first + n);
+      return;
+    }
+    for (std::size_t e = first; e < first + n; ++e) {
+      light_weights_.push_back(e);
+      light_labels_.push_back(static_cast<std::uint32_t>(labels[e]));
+    }
+    light_first_.push_back(light_weights_.size());
   }
 
   std::size_t label_of(const Run& run, std::size_t r) const {
     return run.labels == kAll ? r : static_cast<std::size_t>(labels_[run.labels + r]);
   }
 
-  void add_light(std::size_t t, const double* w, double* f) const {
+  void add_light(std::size_t t, const double* packed, double* f) const {
     const Incidence& X = light_.by_token;
     for (std::size_t p = X.begin(t); p < X.end(t); ++p) {
-      const Run& run = light_.runs[X.columns[p]];
+      const std::size_t a = X.columns[p], end = light_first_[a + 1];
       const double x = X.values.empty() ? 1.0 : X.values[p];
-      for (std::size_t r = 0; r < run.n; ++r) f[label_of(run, r)] += x * w[run.weights + r];
+      for (std::size_t q = light_first_[a]; q < end; ++q) f[light_labels_[q]] += x * packed[q];
     }
   }
 
-  void pull_light(std::size_t a, const double* L, const std::vector<std::uint8_t>& marks, double* g) const {
+  void pull_light(std::size_t a, const double* L, const std::vector<std::uint8_t>& marks, double* sum,
+                  double* g) const {
     const Incidence& X = light_.by_attribute;
-    const Run& run = light_.runs[a];
-    for (std::size_t p = X.begin(a); p < X.end(a); ++p) {
+    const std::size_t first = light_first_[a], n = light_first_[a + 1] - first, end = X.end(a);
+    const std::uint32_t* labels = light_labels_.data() + first;
+    std::fill_n(sum, n, 0.0);
+    for (std::size_t p = X.begin(a); p < end; ++p) {
+      if (p + kAhead < end) prefetch(L + X.columns[p + kAhead] * row_ + labels[0]);
       if (!marks.empty() && marks[X.columns[p]] == 0) continue;
       const double x = X.values.empty() ? 1.0 : X.values[p];
       const double* l = L + X.columns[p] * row_;
-      for (std::size_t r = 0; r < run.n; ++r) g[run.weights + r] += x * l[label_of(run, r)];
+      for (std::size_t r = 0; r < n; ++r) sum[r] += x * l[labels[r]];
     }
+    for (std::size_t r = 0; r < n; ++r) g[light_weights_[first + r]] = sum[r];
   }
 
   template <class Body>
@@ -260,7 +280,7 @@ class Emissions {
     std::lock_guard lock(mutex_);
     if (!heavy_.pieces.empty()) return;
     for (Part* part : {&light_, &heavy_}) {
-      part->by_attribute = transposed(part->by_token, part->runs.size());
+      part->by_attribute = transposed(part->by_token, part->n);
       part->pieces = pieces_of(part->by_attribute, 8, 8192);
     }
   }
@@ -291,8 +311,12 @@ class Emissions {
   static constexpr std::size_t kAll = static_cast<std::size_t>(-1);
 
   std::size_t k_, row_, n_weights_;
-  std::vector<std::int32_t> labels_;
   Part heavy_, light_;
+  std::vector<Run> runs_;  // of heavy attributes
+  std::vector<std::int32_t> labels_;
+  // Of light ones, in their order: attribute a has the places light_first_[a] .. light_first_[a + 1].
+  std::vector<std::size_t> light_first_{0}, light_weights_;
+  std::vector<std::uint32_t> light_labels_;
   std::mutex mutex_;
 };
 
