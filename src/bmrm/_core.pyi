@@ -479,6 +479,12 @@ def chain_worst(starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), orde
 def chain_marginals(starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], k: int, pairs: bool, f: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], log_z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], n_threads: int = 1) -> None:
     """The marginals of tokens, padded, and log Z of each sequence."""
 
+def combined(f: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], d: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], t: float, out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], n_threads: int = 1) -> None:
+    """out = f + t d, by several threads."""
+
+def inner_and_size(a: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], b: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int = 1) -> tuple[float, float]:
+    """sum_i a_i b_i and sum_i |a_i b_i|, likewise."""
+
 def fold_parts(max_loop: int, max_hairpin: int) -> list[tuple[str, int]]:
     """
     The kinds of weights of a folding, in their order, and how many there are of each.
@@ -508,8 +514,3 @@ def segments_expectations(token: Annotated[NDArray[numpy.float64], dict(shape=(N
     """
     log of the sum of exp(score) over all segmentations; the outputs, 0 before, become expected counts.
     """
-def combined(f: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], d: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], t: float, out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], n_threads: int = 1) -> None:
-    """out = f + t d, by several threads."""
-
-def inner_and_size(a: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], b: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int = 1) -> tuple[float, float]:
-    """sum_i a_i b_i and sum_i |a_i b_i|, likewise."""
