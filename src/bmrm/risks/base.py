@@ -154,6 +154,10 @@ class Line:
         """Return compiled line terms for the exact search; none if there are none."""
         return []
 
+    def tried(self) -> dict[float, Point]:
+        """Return the points beyond the start, by their t, whose subgradients are known: their planes cost nothing."""
+        return {t: point for t, point in self._points.items() if t > 0.0 and point._pair is not None}
+
 
 class OracleRisk(Risk):
     """Anything with ``dim`` and ``evaluate(w)`` as a risk; what it returns is checked.

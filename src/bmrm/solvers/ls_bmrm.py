@@ -30,8 +30,9 @@ class LsBMRM(Solver, name="ls_bmrm"):
             cut at w_c = (1 - mu) w_b + mu w_t
 
     One product X w and one product X' g for each iteration: w_b, w_t and w_c lie on one line, whose scores are
-    combined. Two more where planes are kept by their slopes, for data much wider than long. Fewer iterations than
-    `bmrm`, above all for small lam.
+    combined. Two more where planes are kept by their slopes, for data much wider than long. Where a risk keeps no
+    scores, each trial of the search is an evaluation, and all of their planes are used. Fewer iterations than `bmrm`,
+    above all for small lam.
 
     Parameters
     ----------
@@ -82,8 +83,9 @@ def advance(
 ) -> tuple[Point, float, float]:
     """Minimize J from the best point toward the target and cut between the two.
 
-    Returns the best point, its J and the step taken; one product for the line, one for the plane. The t given is
-    the last step: where the search begins.
+    Returns the best point, its J and the step taken; one product for the line, one for the plane. Where each trial of
+    the search is an evaluation of the risk, the planes are those of the trials. The t given is the last step: where
+    the search begins.
     """
     regularizer, lam = problem.regularizer, problem.lam
     line = best.toward(target)
@@ -94,15 +96,27 @@ def advance(
         best, upper = candidate, objective
     else:
         t = 0.0
+    for cut in _cuts(problem, line, t, mu, upper, target, bundle):
+        bundle.add_point(cut)
+    return best, upper, t
+
+
+def _cuts(
+    problem: Problem, line: Line, t: float, mu: float, upper: float, target: Array, bundle: Bundle
+) -> list[Point]:
+    """Return the points whose planes are to be added: those tried, if one cuts off the target, else one beyond t."""
+    limit = 1e6 * (1.0 + abs(upper))
+    tried = [point for _, point in sorted(line.tried().items()) if point.value <= limit]
+    if any(_cuts_off(point, target, bundle) for point in tried):
+        return tried
     beyond = mu * (1.0 - t)
     cut = _at(problem, line, t + beyond)
-    while not (np.isfinite(cut.value) and cut.value <= 1e6 * (1.0 + abs(upper))):
+    while not (np.isfinite(cut.value) and cut.value <= limit):
         beyond *= 0.5
         cut = _at(problem, line, t + beyond)
     if t == 0.0 and not _cuts_off(cut, target, bundle):
         cut = _at(problem, line, 1.0)
-    bundle.add_point(cut)
-    return best, upper, t
+    return [*tried, cut]
 
 
 def _at(problem: Problem, line: Line, t: float) -> Point:
