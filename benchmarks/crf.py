@@ -172,8 +172,8 @@ def page(found):
     if "memory" in found:
         told = found["memory"]
         parts.append(
-            f"## Memory\n\nCoNLL-2000 with a wider template, {told['dim']} weights, 2 threads, to a gap of {GAP:g}: the "
-            f"process has {told['before']:.0f} MB with the data read, and {told['peak']:.0f} MB at its peak."
+            f"## Memory\n\nCoNLL-2000 with a wider template, {told['dim']} weights, 2 threads, to a gap of {GAP:g}: "
+            f"the process has {told['before']:.0f} MB with the data read, and {told['peak']:.0f} MB at its peak."
         )
     PAGE.write_text("\n\n".join(parts) + "\n")
 

@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/unique_ptr.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include <utility>
 
 #include "arrays.hpp"
+#include "bmrm/structured/buffers.hpp"
 #include "bmrm/structured/chain.hpp"
 #include "bmrm/structured/emissions.hpp"
 #include "bmrm/structured/long_vectors.hpp"
@@ -182,6 +184,20 @@ void marginals(const Starts& starts, std::size_t k, bool pairs, const In<double>
   chain::marginals_of(layout, {f.data(), nullptr, 0.0}, view(out), view(log_z), n_threads);
 }
 
+// An array that gives its memory back to the buffers it is from, which live as long as it does.
+auto taken(const std::shared_ptr<Buffers>& self) {
+  struct Lease {
+    std::shared_ptr<Buffers> from;
+    std::unique_ptr<double[]> buffer;
+  };
+  auto* lease = new Lease{self, self->take()};
+  nb::capsule owner(lease, [](void* p) noexcept {
+    std::unique_ptr<Lease> ended(static_cast<Lease*>(p));
+    ended->from->give_back(std::move(ended->buffer));
+  });
+  return nb::ndarray<nb::numpy, double, nb::ndim<1>>(lease->buffer.get(), {self->size()}, owner);
+}
+
 void combined(const In<double>& f, const In<double>& d, double t, Out<double>& out, int n_threads) {
   require_size(d.size(), f.size(), "d");
   require_size(out.size(), f.size(), "out");
@@ -221,6 +237,9 @@ void bind_structured_chain(nb::module_& m) {
         "n_threads"_a = 1, "The labels with the largest hinge loss.");
   m.def("chain_marginals", &marginals, "starts"_a, "k"_a, "pairs"_a, "f"_a, "out"_a, "log_z"_a, "n_threads"_a = 1,
         "The marginals of tokens, padded, and log Z of each sequence.");
+  nb::class_<Buffers>(m, "Buffers", "Arrays of n numbers, uninitialized, whose memory is used again.")
+      .def(nb::new_([](std::size_t n) { return std::make_shared<Buffers>(n); }), "n"_a)
+      .def("take", &taken, "Return an array.");
   m.def("combined", &combined, "f"_a, "d"_a, "t"_a, "out"_a, "n_threads"_a = 1, "out = f + t d, by several threads.");
   m.def("inner_and_size", &inners, "a"_a, "b"_a, "n_threads"_a = 1, "sum_i a_i b_i and sum_i |a_i b_i|, likewise.");
 }

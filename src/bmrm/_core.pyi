@@ -479,6 +479,14 @@ def chain_worst(starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), orde
 def chain_marginals(starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], k: int, pairs: bool, f: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], log_z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], n_threads: int = 1) -> None:
     """The marginals of tokens, padded, and log Z of each sequence."""
 
+class Buffers:
+    """Arrays of n numbers, uninitialized, whose memory is used again."""
+
+    def __init__(self, n: int) -> None: ...
+
+    def take(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+        """Return an array."""
+
 def combined(f: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], d: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], t: float, out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], n_threads: int = 1) -> None:
     """out = f + t d, by several threads."""
 

@@ -28,6 +28,8 @@ class Scored:
         w to A w, slopes to A' slopes.
     along : callable
         (f, d or None, t) to the loss at f + t d, its slope along d, and its slopes by the scores.
+    room : callable
+        n to an array for n scores.
     sizes : array
         sum_i p_i |phi(x_i, y_i)|.
     terms : float
@@ -40,10 +42,12 @@ class Scored:
         scores: Callable[[Array], Array],
         pulled_back: Callable[[Array], Array],
         along: Callable[[Array, Array | None, float], Loss],
+        room: Callable[[int], Array],
         sizes: Array,
         terms: float,
     ) -> None:
         self.risk, self._scores, self._pulled_back, self.along = risk, scores, pulled_back, along
+        self.room = room
         self.sizes, self.error = sizes, (8.0 + terms) * _EPS
 
     def scores(self, w: Array) -> Array:
@@ -138,7 +142,7 @@ class ScoredLine(Line):
         if t == 0.0:
             return self.start
         start = self.start
-        scores = np.empty(start.scores.size)
+        scores = start.scored.room(start.scores.size)
         _core.combined(start.scores, self.score_direction, t, scores, start.risk.n_threads)
         return ScoredPoint(start.scored, start.w + t * self.direction, scores, self._trial(t))
 

@@ -106,6 +106,7 @@ class StructuredRisk(Risk):
             lambda w: model.scores(examples, w, n_threads),
             lambda slopes: model.pulled_back(examples, slopes, n_threads),
             along,
+            lambda n: model.room(examples, n),
             sizes,
             model.most_terms(examples),
         )

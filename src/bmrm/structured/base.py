@@ -155,6 +155,10 @@ class ScoredModel(BatchedModel):
     def pulled_back(self, examples: Any, slopes: Array, n_threads: int) -> Array:
         """Return A' slopes."""
 
+    def room(self, examples: Any, n: int) -> Array:
+        """Return an array for n scores, uninitialized; one whose memory is used again may be faster."""
+        return np.empty(n)
+
     @abstractmethod
     def most_terms(self, examples: Any) -> float:
         """Return how many scores of one example are added up at most."""

@@ -128,7 +128,7 @@ class ChainModel(ScoredModel, name="chain"):
 
     def scores(self, examples: ChainExamples, w: Array, n_threads: int) -> Array:
         """Return the scores of tokens, transitions, start, end and steps."""
-        f = np.empty(examples.n_scores)
+        f = examples.buffers.take()
         at, blocks = examples.parts, self.blocks()
         examples.emissions.scores(w[blocks["emissions"]], f[at["emissions"]], n_threads)
         self.weights.spread(w, f[at["transitions"].start : at["end"].stop], examples.row)
@@ -149,6 +149,10 @@ class ChainModel(ScoredModel, name="chain"):
             edges.gradient(slopes[at["pairs"]], g[blocks["pairs"]], n_threads)
         return g
 
+    def room(self, examples: ChainExamples, n: int) -> Array:
+        """Return an array whose memory may have been used before."""
+        return examples.buffers.take()
+
     def most_terms(self, examples: ChainExamples) -> float:
         """Return the length of the longest sequence, twice: tokens and steps."""
         return 2.0 * float(np.diff(examples.starts).max())
@@ -157,7 +161,7 @@ class ChainModel(ScoredModel, name="chain"):
         self, examples: ChainExamples, f: Array, d: Array | None, t: float, p: Array, scaling: Scaling, n_threads: int
     ) -> tuple[float, float, Array]:
         """Return the hinge loss at scores f + t d, its slope along d and its slopes by the scores."""
-        slopes = np.empty(f.size)
+        slopes = examples.buffers.take()
         value, slope = _core.chain_hinge(
             *self._shape(examples), _labels(examples), p, self.costs.ravel(), self._factor(scaling), f, d, t, slopes,
             n_threads,
@@ -168,7 +172,7 @@ class ChainModel(ScoredModel, name="chain"):
         self, examples: ChainExamples, f: Array, d: Array | None, t: float, p: Array, n_threads: int
     ) -> tuple[float, float, Array]:
         """Return the log loss at scores f + t d, its slope along d and its slopes by the scores."""
-        slopes = np.empty(f.size)
+        slopes = examples.buffers.take()
         value, slope = _core.chain_log(*self._shape(examples), _labels(examples), p, f, d, t, slopes, n_threads)
         return value, slope, slopes
 

@@ -50,6 +50,7 @@ class ChainExamples:
         self.n_pairs, self.edges = n_pairs, None
         if n_pairs:
             self.edges = _core.chain_edges(*_entries(self._steps()), n_pairs, k)
+        self.buffers = _core.Buffers(self.n_scores)
 
     def _emissions(self, tokens: Tokens) -> Any:
         return _core.chain_emissions(*_entries(tokens), *self._pattern, self.k)
