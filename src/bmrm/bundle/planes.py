@@ -190,6 +190,11 @@ class Bundle:
         if len(self) >= self.max_cuts or self._planes.full:
             self._shrink()
 
+    def keep_newest(self, n: int) -> None:
+        """Drop all planes but the floor and the newest n."""
+        first = 1 if np.isfinite(self.floor) else 0
+        self._keep(np.concatenate([np.arange(first), np.arange(max(first, len(self) - n), len(self))]))
+
     def _shrink(self) -> None:
         """Make room for at least one plane: drop the longest idle third, or aggregate if all are in use."""
         first = 1 if np.isfinite(self.floor) else 0

@@ -23,6 +23,7 @@ _FLAT = 1e-2  # of the slope at the start: where no more is left of it, a line s
 # The same where each trial is an evaluation: at 0.1 a CRF takes 3 of them for a step, at 0.9 1.1, and 10 % more steps.
 _FLAT_ENOUGH = 0.9
 _SMALLEST = 1e-150  # of s'y and y'y: below, products of them underflow
+_PLANE_BYTES = 1 << 27  # what planes may take, unless that is fewer than 24: old ones say little about the minimum
 
 
 class Memory:
@@ -114,6 +115,8 @@ class LBFGS(Solver, name="lbfgs"):
         while True:
             if not resumed:
                 lower = bound_with(problem, master, bundle, upper, point, start.tol, _MASTER_HELPS)
+                if len(bundle) > max(2 * self.planes, _PLANE_BYTES // (8 * risk.dim)):
+                    bundle.keep_newest(max(self.planes, _PLANE_BYTES // (16 * risk.dim)))
                 yield Step(point.w, upper, lower, bundle, (memory, iteration, point.remembered))
             resumed = False
             iteration += 1
