@@ -431,3 +431,33 @@ def simplex_step(g: Annotated[NDArray[numpy.float64], dict(shape=(None,), order=
     """
     out = argmax over t on the simplex of <g, t> - 1/2 sum_c q_c (t_c - theta_c)^2.
     """
+
+def fold_parts(max_loop: int, max_hairpin: int) -> list[tuple[str, int]]:
+    """
+    The kinds of weights of a folding, in their order, and how many there are of each.
+    """
+
+def fold_feature(bases: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], partner: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], max_loop: int, max_hairpin: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """
+    How often a structure has each weight; ValueError if the partners are no structure of these bases.
+    """
+
+def fold_best(bases: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], truth: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], max_loop: int, max_hairpin: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+    """
+    The partners in the structure with the largest score and, where true partners are given, cost.
+    """
+
+def fold_expectations(bases: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], max_loop: int, max_hairpin: int) -> tuple[float, Annotated[NDArray[numpy.float64], dict(shape=(None,))]]:
+    """
+    log of the sum of exp(score) over all structures, and the expected counts of the weights.
+    """
+
+def segments_best(token: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], first: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], last: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], length: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], pair: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+    """
+    The segmentation with the largest score: start, end and label of each segment, one after the other.
+    """
+
+def segments_expectations(token: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], first: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], last: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], length: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], pair: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], token_out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], first_out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], last_out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], length_out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], pair_out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')]) -> float:
+    """
+    log of the sum of exp(score) over all segmentations; the outputs, 0 before, become expected counts.
+    """
