@@ -18,6 +18,7 @@ void bind_wide(nb::module_& m);
 void bind_sets(nb::module_& m);
 void bind_bend(nb::module_& m);
 void bind_wide_dual(nb::module_& m);
+void bind_structured_chain(nb::module_& m);
 void bind_structured_folding(nb::module_& m);
 void bind_structured_segments(nb::module_& m);
 }  // namespace bmrm::py
@@ -54,6 +55,7 @@ NB_MODULE(_core, m) {
   bmrm::py::bind_sets(m);
   bmrm::py::bind_bend(m);
   bmrm::py::bind_wide_dual(m);
+  bmrm::py::bind_structured_chain(m);
   bmrm::py::bind_structured_folding(m);
   bmrm::py::bind_structured_segments(m);
 }

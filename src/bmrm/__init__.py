@@ -34,16 +34,18 @@ from typing import TYPE_CHECKING, Any
 from bmrm import losses, regularizers, solvers
 from bmrm._errors import DataError
 from bmrm.certificate import Certificate, Status
-from bmrm.data import Dataset, read, write
+from bmrm.data import Dataset, read, read_sequences, write
 from bmrm.driver import Record, Result, certify, path, solve
 from bmrm.problem import Problem
 from bmrm.risks import LinearRisk, Risk, StructuredRisk
 from bmrm.structured import (
     BatchedModel,
+    ChainModel,
     FoldingModel,
     MatchingModel,
     PystructModel,
     SemiMarkovModel,
+    Sequences,
     StructuredModel,
 )
 
@@ -58,14 +60,18 @@ if TYPE_CHECKING:
         OrdinalRegressor,
         Ranker,
         ScoreClassifier,
+        SequenceLabeler,
+        StructuredPredictor,
     )
     from bmrm.model import Model, load
+    from bmrm.sequence_model import SequenceModel
 
 __version__ = "0.1.0"
 
 __all__ = [
     "BatchedModel",
     "Certificate",
+    "ChainModel",
     "DataError",
     "Dataset",
     "FoldingModel",
@@ -86,14 +92,19 @@ __all__ = [
     "Risk",
     "ScoreClassifier",
     "SemiMarkovModel",
+    "SequenceLabeler",
+    "SequenceModel",
+    "Sequences",
     "Status",
     "StructuredModel",
+    "StructuredPredictor",
     "StructuredRisk",
     "certify",
     "load",
     "losses",
     "path",
     "read",
+    "read_sequences",
     "regularizers",
     "solve",
     "solvers",
@@ -102,6 +113,9 @@ __all__ = [
 ]
 
 _LAZY = {
+    "SequenceLabeler": "bmrm.estimators",
+    "StructuredPredictor": "bmrm.estimators",
+    "SequenceModel": "bmrm.sequence_model",
     "ScoreClassifier": "bmrm.estimators",
     "Ranker": "bmrm.estimators",
     "OrdinalRegressor": "bmrm.estimators",

@@ -55,6 +55,7 @@ class State:
     solver: Solver | None = None
     bundle: Bundle | None = None
     memory: Any = None
+    of_risk: Any = None  # `Risk.memory`
 
     def __reduce__(self) -> tuple[type[State], tuple[()]]:
         return State, ()
@@ -172,9 +173,10 @@ def solve(
             f"solver '{chosen.name}' does not fit this problem: it {' and '.join(absent)}. Solvers that fit: {fitting}"
         )
     run = _Run(problem, chosen, tol, max_iter, max_seconds, monitor)
+    of_risk = None
     if isinstance(start, Result) and problem.is_same(start.state.problem):
-        run.lower = start.certificate.lower
-    return run.to_the_end(replace(_start_for(problem, chosen, start, seed), tol=tol))
+        run.lower, of_risk = start.certificate.lower, start.state.of_risk
+    return run.to_the_end(replace(_start_for(problem, chosen, start, seed), tol=tol), of_risk)
 
 
 class _Run:
@@ -199,9 +201,9 @@ class _Run:
         self.history: list[Record] = []
         self.last: Step | None = None
 
-    def to_the_end(self, start: Start) -> Result:
+    def to_the_end(self, start: Start, of_risk: Any) -> Result:
         self.start = start
-        self.problem.risk.forget()
+        self.problem.risk.forget(of_risk)
         steps = self.solver.steps(self.problem, start)
         try:
             status = self._follow(steps)
@@ -271,6 +273,7 @@ class _Run:
         return (self.problem.risk.products - self.products) / 2.0
 
     def _result(self, start: Start, status: Status) -> Result:
+        of_risk = self.problem.risk.memory  # before it is evaluated once more
         w = start.w if self.last is None else self.last.w
         if status is not Status.CONVERGED:
             self.upper = self.problem.at_most(w)
@@ -284,7 +287,7 @@ class _Run:
             seconds=self._seconds(),
             history=tuple(self.history),
             solver=self.solver.name,
-            state=State(self.problem, self.solver, bundle, memory),
+            state=State(self.problem, self.solver, bundle, memory, of_risk),
         )
 
 

@@ -22,7 +22,9 @@ _ENOUGH = 0.1  # a slope so much flatter than at the start ends a search by slop
 _BOTTOM = -1e31  # where a search on a line without a minimum ends
 
 
-def minimize(problem: Problem, line: Line, guess: float = 1.0, accuracy: float = 1e-9) -> float:
+def minimize(
+    problem: Problem, line: Line, guess: float = 1.0, accuracy: float = 1e-9, enough: float = _ENOUGH
+) -> float:
     """Return the step t >= 0 that minimizes J along the line, within the bounds on w.
 
     Where a risk without a floor falls for ever, the step leads to an objective below -1e30, if it can be found.
@@ -36,6 +38,8 @@ def minimize(problem: Problem, line: Line, guess: float = 1.0, accuracy: float =
         Where the search begins, above 0.
     accuracy : float
         Of the slope at 0: so much may be left of it where the compiled search ends.
+    enough : float
+        The same where every trial costs an evaluation of the risk.
     """
     along = problem.regularizer.along(line.start.w, line.direction)
     longest = _longest_step(problem, line)
@@ -43,7 +47,7 @@ def minimize(problem: Problem, line: Line, guess: float = 1.0, accuracy: float =
     t = (
         _exact(problem, along, compiled, guess, accuracy)
         if compiled
-        else _by_slope(problem, along, line, min(guess, longest))
+        else _by_slope(problem, along, line, min(guess, longest), enough)
     )
     return min(t, longest)
 
@@ -74,7 +78,7 @@ class _Trial(NamedTuple):
         return self.slope < 0.0 and np.isfinite(self.value)
 
 
-def _by_slope(problem: Problem, along: Along, line: Line, guess: float) -> float:
+def _by_slope(problem: Problem, along: Along, line: Line, guess: float, enough: float) -> float:
     """Bracket the root of the slope, then interpolate, with a budget of evaluations.
 
     Returns the best point seen; it is a descent step if the direction is one.
@@ -93,7 +97,7 @@ def _by_slope(problem: Problem, along: Along, line: Line, guess: float) -> float
         here = at(t)
         if here.value < best.value:
             best = here
-        if abs(here.slope) <= _ENOUGH * abs(start.slope) and best is here:
+        if abs(here.slope) <= enough * abs(start.slope) and best is here:
             break
         lower, upper = (here, upper) if here.falls else (lower, here)
         t = _next_trial(lower, upper, smooth)

@@ -25,6 +25,14 @@ _FORMAT = "bmrm model"
 _FORMAT_VERSION = 1
 _HEADER = "header"
 _ARRAYS = {"coef": "f", "intercept": "f", "classes": "biufU", "thresholds": "f"}
+_OF_SEQUENCES = {
+    "emission_starts": "i",
+    "emission_labels": "i",
+    "transitions": "b",
+    "costs": "f",
+    "names": "u",
+    "name_ends": "i",
+}
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -110,7 +118,7 @@ def _digest(arrays: Mapping[str, npt.NDArray[Any]]) -> str:
 
 def _members(content: bytes) -> Arrays:
     """The arrays of the archive; what it declares is compared with its size before memory is set aside."""
-    known = {f"{name}.npy": kinds for name, kinds in (_ARRAYS | {_HEADER: "u"}).items()}
+    known = {f"{name}.npy": kinds for name, kinds in (_ARRAYS | _OF_SEQUENCES | {_HEADER: "u"}).items()}
     with warnings.catch_warnings(), zipfile.ZipFile(io.BytesIO(content)) as archive:
         warnings.simplefilter("ignore")
         entries = archive.infolist()

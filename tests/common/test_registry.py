@@ -233,4 +233,5 @@ def test_public_names():
         lazy = bmrm._LAZY.get(name)
         if lazy is None or lazy in modules():
             assert getattr(bmrm, name) is not None
-    assert set(bmrm.testing.__all__) == {"check_loss", "check_regularizer", "check_risk", "check_solver"}
+    checks = {"check_loss", "check_regularizer", "check_risk", "check_solver", "check_structured_model"}
+    assert set(bmrm.testing.__all__) == checks

@@ -16,8 +16,10 @@ from bmrm._errors import DataError
 from bmrm._registry import Registry, unknown_name
 from bmrm.cli.targets import Extras
 from bmrm.data.compress import SUFFIXES
+from bmrm.data.text import inner_suffix
 from bmrm.losses import LOSSES, Loss
 from bmrm.losses.ranking import for_ranking
+from bmrm.losses.structured import STRUCTURED_LOSSES
 from bmrm.regularizers import REGULARIZERS, Regularizer
 from bmrm.solvers import SOLVERS, Solver
 
@@ -58,6 +60,11 @@ class TrainOptions:
     hierarchy: Path | None = None
     costs: Path | None = None
     multiclass: str = "auto"
+    format: str | None = None
+    template: Path | None = None
+    emissions: str = "seen"
+    transitions: str | None = None
+    hashing: int | None = None
     seed: int = 0
     model: Path | None = None
     history: Path | None = None
@@ -88,13 +95,25 @@ class TrainOptions:
         """What the settings say about labels."""
         return Extras(self.hierarchy, self.costs, self.multiclass)
 
+    def refuse_sequences(self) -> None:
+        """Raise if something is asked for, or the file has a name, that only losses of sequences know."""
+        names = ("format", "template", "transitions", "hashing")
+        given = [f"--{name}" for name in names if getattr(self, name) is not None]
+        given += ["--emissions"] if self.emissions != "seen" else []
+        what = ", ".join(given) or (str(self.file) if inner_suffix(self.file) in (".conll", ".crfsuite") else "")
+        if what:
+            losses = " or ".join(sorted(STRUCTURED_LOSSES))
+            raise click.UsageError(f"{what}: for sequences, which loss '{self.loss}' is not for; expected {losses}")
+
     def make_parts(self) -> Parts:
         """Return the loss, the regularizer and the solver that are named."""
-        given = [_parameter(text)[0] for text in self.loss_param]
+        if self.loss not in LOSSES:
+            raise unknown_name("loss", self.loss, [*LOSSES, *STRUCTURED_LOSSES])
+        given = [parameter(text)[0] for text in self.loss_param]
         return Parts(
-            for_ranking(_made(LOSSES, self.loss, self.loss_param), given),
-            _made(REGULARIZERS, self.regularizer, self.regularizer_param),
-            _made(SOLVERS, self.solver, self.solver_param),
+            for_ranking(made(LOSSES, self.loss, self.loss_param), given),
+            made(REGULARIZERS, self.regularizer, self.regularizer_param),
+            made(SOLVERS, self.solver, self.solver_param),
         )
 
     def as_config(self) -> dict[str, Any]:
@@ -102,15 +121,16 @@ class TrainOptions:
         return {name: str(value) if isinstance(value, Path) else value for name, value in asdict(self).items()}
 
 
-def _made(registry: Registry[T], name: str, parameters: Iterable[str]) -> T:
-    given = dict(_parameter(text) for text in parameters)
+def made(registry: Registry[T], name: str, parameters: Iterable[str]) -> T:
+    """Return what is registered under a name, with parameters NAME=VALUE."""
+    given = dict(parameter(text) for text in parameters)
     try:
         return registry.make(name, given)
     except TypeError as error:
         raise click.UsageError(f"{registry.kind} '{name}' does not take {given} ({error})") from error
 
 
-def _parameter(text: str) -> tuple[str, Any]:
+def parameter(text: str) -> tuple[str, Any]:
     """Split NAME=VALUE; the value is a number or another JSON value, else text."""
     name, equals, value = text.partition("=")
     if not (name.strip() and equals):

@@ -9,6 +9,16 @@ from __future__ import annotations
 from bmrm.data.dataset import Dataset
 from bmrm.data.files import read, write
 from bmrm.data.matrix import Design
+from bmrm.data.sequences import SequenceData, read_sequences
 from bmrm.data.svmlight import read_svmlight, write_svmlight
 
-__all__ = ["Dataset", "Design", "read", "read_svmlight", "write", "write_svmlight"]
+__all__ = [
+    "Dataset",
+    "Design",
+    "SequenceData",
+    "read",
+    "read_sequences",
+    "read_svmlight",
+    "write",
+    "write_svmlight",
+]

@@ -11,9 +11,10 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _check_partial_fit_first_call
 
-from bmrm.estimators.base import LAM, Sample, checked_weight
+from bmrm.estimators.base import Sample
 from bmrm.estimators.callbacks import with_callbacks
 from bmrm.estimators.labels import classes_of, codes_of, cost_matrix, two_classes, with_class_weight
+from bmrm.estimators.minimizer import LAM, checked_weight
 from bmrm.estimators.partial import PartialModel
 from bmrm.losses import LOSSES, Logistic, Loss, MulticlassHinge, ScaledMulticlassHinge, Softmax
 from bmrm.losses.multiclass import of_all_classes

@@ -12,10 +12,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from bmrm import losses
-from bmrm.estimators.base import LAM
 from bmrm.estimators.callbacks import with_callbacks
 from bmrm.estimators.joint import JointModel
 from bmrm.estimators.labels import cost_matrix
+from bmrm.estimators.minimizer import LAM
 from bmrm.losses import HierarchicalHinge, HierarchicalSoftmax, Tree
 from bmrm.losses.hierarchy import HierarchicalLoss
 from bmrm.losses.tree import nodes_of, tree_of

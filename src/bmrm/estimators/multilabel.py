@@ -9,9 +9,9 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from sklearn.preprocessing import MultiLabelBinarizer
 
-from bmrm.estimators.base import LAM, checked_weight
 from bmrm.estimators.callbacks import with_callbacks
 from bmrm.estimators.joint import JointModel
+from bmrm.estimators.minimizer import LAM, checked_weight
 from bmrm.losses import Loss
 from bmrm.losses.multilabel import check_order
 from bmrm.outcomes import least_mistakes

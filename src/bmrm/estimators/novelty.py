@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import OutlierMixin
 
-from bmrm.estimators.base import LAM, LinearModel, checked_weight
+from bmrm.estimators.base import LinearModel
 from bmrm.estimators.callbacks import with_callbacks
+from bmrm.estimators.minimizer import LAM, checked_weight
 from bmrm.losses import Loss
 from bmrm.regularizers import Regularizer
 from bmrm.risks.base import Array

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import RegressorMixin
 
-from bmrm.estimators.base import LAM, checked_weight
 from bmrm.estimators.callbacks import with_callbacks
 from bmrm.estimators.joint import JointModel
+from bmrm.estimators.minimizer import LAM, checked_weight
 from bmrm.losses import Loss
 from bmrm.outcomes import least_absolute_thresholds
 from bmrm.regularizers import Regularizer

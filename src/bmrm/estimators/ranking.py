@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.metrics import ndcg_score
 
-from bmrm.estimators.base import LAM, checked_weight
 from bmrm.estimators.callbacks import with_callbacks
 from bmrm.estimators.joint import JointModel
+from bmrm.estimators.minimizer import LAM, checked_weight
 from bmrm.losses import Loss
 from bmrm.losses.ranking import for_ranking
 from bmrm.losses.sets import query_codes

@@ -9,10 +9,10 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 
 from bmrm import losses
-from bmrm.estimators.base import LAM, checked_weight
 from bmrm.estimators.callbacks import with_callbacks
 from bmrm.estimators.joint import JointModel
 from bmrm.estimators.labels import classes_of, two_classes
+from bmrm.estimators.minimizer import LAM, checked_weight
 from bmrm.losses.scores import number_of
 from bmrm.outcomes import score_threshold
 from bmrm.regularizers import Regularizer

@@ -71,6 +71,9 @@ class StructuredHinge(StructuredLoss, name="structured_hinge"):
         super().__post_init__()
         if self.scaling not in ("margin", "slack"):
             raise ValueError(f"parameter 'scaling' must be 'margin' or 'slack', got {self.scaling!r}")
+        asked = "slack_argmax" if self.scaling == "slack" else "augmented_argmax"
+        if asked in self.model.lacks:
+            raise ValueError(f"{type(self.model).__name__} has no {asked}: {self.model.lacks[asked]}")
 
 
 @dataclass(frozen=True)

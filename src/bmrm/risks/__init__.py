@@ -8,4 +8,14 @@ from bmrm.risks.base import Line, OracleRisk, Point, Risk, as_risk
 from bmrm.risks.linear import LinearLine, LinearPoint, LinearRisk
 from bmrm.risks.structured import StructuredRisk
 
-__all__ = ["Line", "LinearLine", "LinearPoint", "LinearRisk", "OracleRisk", "Point", "Risk", "StructuredRisk", "as_risk"]
+__all__ = [
+    "Line",
+    "LinearLine",
+    "LinearPoint",
+    "LinearRisk",
+    "OracleRisk",
+    "Point",
+    "Risk",
+    "StructuredRisk",
+    "as_risk",
+]

@@ -72,8 +72,13 @@ class Risk(ABC):
         """Return a plane below R, high at w, that costs no evaluation: by answers of earlier ones; None if none is."""
         return None
 
-    def forget(self) -> None:
-        """Forget what was computed for the last w: a run is the same whatever was computed before it."""
+    @property
+    def memory(self) -> Any:
+        """What a run that goes on later needs of the evaluations so far, beside the planes; None if nothing."""
+        return None
+
+    def forget(self, memory: Any = None) -> None:
+        """Forget all evaluations but those of the memory: a run is the same whatever was computed before it."""
         self._last = None
 
     def bracket(self) -> list[Array]:
@@ -153,10 +158,6 @@ class Line:
     def terms(self) -> list[Any]:
         """Return compiled line terms for the exact search; none if there are none."""
         return []
-
-    def tried(self) -> dict[float, Point]:
-        """Return the points beyond the start, by their t, whose subgradients are known: their planes cost nothing."""
-        return {t: point for t, point in self._points.items() if t > 0.0 and point._pair is not None}
 
 
 class OracleRisk(Risk):

@@ -157,7 +157,3 @@ class ScaledLine(Line):
     def terms(self) -> list[Any]:
         """Return the compiled terms of the line inside."""
         return self.inner.terms()
-
-    def tried(self) -> dict[float, Point]:
-        """Return those of the line inside, in the new units."""
-        return {t: self.at(t) for t in self.inner.tried()}

@@ -9,11 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from bmrm import _core
+from bmrm._traits import Trait
 from bmrm.data.matrix import checked_threads
 from bmrm.losses.structured import StructuredHinge, StructuredLog, StructuredLoss
 from bmrm.risks.base import Array, Point, Risk
-from bmrm.risks.worst_outputs import OracleError, WorstOutputs, in_parallel
-from bmrm.structured.base import BatchedModel, StructuredModel, as_pair
+from bmrm.risks.scored import Loss, Scored, ScoredPoint
+from bmrm.risks.worst_outputs import OracleError, Rows, WorstOutputs, in_parallel
+from bmrm.structured.base import BatchedModel, ScoredModel, StructuredModel, as_pair
 
 _EPS = float(np.finfo(np.float64).eps)
 _REMEMBERED = 10
@@ -69,6 +71,7 @@ class StructuredRisk(Risk):
         self.dim = self.model.dim
         self.p = _shares(weight, len(self.examples))
         self._worst: WorstOutputs | None = None
+        self._scored: Scored | None = None
         self._oracle, self._sizes = self._made(_REMEMBERED if remember is None else remember)
 
     def _made(self, remember: int) -> tuple[Oracle, Array]:
@@ -76,6 +79,9 @@ class StructuredRisk(Risk):
         loss, model, examples, p, n_threads = self.loss, self.model, self.examples, self.p, self.n_threads
         if isinstance(model, BatchedModel):
             sizes = model.total_feature(examples, p)
+            if isinstance(model, ScoredModel):
+                self._scored = self._made_scored(model, sizes)
+                self.traits |= {Trait.CACHED_LINE}
             if isinstance(loss, StructuredHinge):
                 scaling = loss.scaling
                 return lambda w: model.hinge(examples, w, p, scaling, n_threads), sizes
@@ -86,6 +92,24 @@ class StructuredRisk(Risk):
         assert isinstance(loss, StructuredLog)
         truths = [as_pair(model.joint_feature(x, y), self.dim) for x, y in zip(examples.X, examples.Y)]
         return lambda w: self._log(truths, w), _added(truths, p, self.dim)
+
+    def _made_scored(self, model: ScoredModel, sizes: Array) -> Scored:
+        loss, examples, p, n_threads = self.loss, self.examples, self.p, self.n_threads
+
+        def along(f: Array, d: Array | None, t: float) -> Loss:
+            if isinstance(loss, StructuredHinge):
+                return model.hinge_along(examples, f, d, t, p, loss.scaling, n_threads)
+            return model.log_along(examples, f, d, t, p, n_threads)
+
+        return Scored(
+            self,
+            lambda w: model.scores(examples, w, n_threads),
+            lambda slopes: model.pulled_back(examples, slopes, n_threads),
+            along,
+            lambda n: model.room(examples, n),
+            sizes,
+            model.most_terms(examples),
+        )
 
     def evaluate(self, w: Array) -> tuple[float, Array]:
         """Ask the model about every example."""
@@ -127,15 +151,25 @@ class StructuredRisk(Risk):
         a, b = found
         return a, b - 4.0 * _EPS * (abs(b) + _core.inner_of_sizes(a, w) + _core.inner_of_sizes(self._sizes, w))
 
-    def forget(self) -> None:
-        """Forget the outputs of the last run."""
+    @property
+    def memory(self) -> tuple[Rows, ...] | None:
+        """The remembered outputs."""
+        return None if self._worst is None else tuple(self._worst.blocks)
+
+    def forget(self, memory: tuple[Rows, ...] | None = None) -> None:
+        """Forget the outputs of the last run, but for those given."""
         super().forget()
         if self._worst is not None:
             self._worst.blocks.clear()
+            self._worst.blocks.extend(memory or ())
 
     def at(self, w: Array, remembered: Any = None) -> Point:
         """Return w with what the model says there."""
-        return _StructuredPoint(self, w)
+        if self._scored is not None:
+            return ScoredPoint(self._scored, w, self._scored.scores(w) if remembered is None else remembered)
+        point = _StructuredPoint(self, w)
+        point._pair = remembered
+        return point
 
     @property
     def sizes_of_truths(self) -> Array:
@@ -156,6 +190,10 @@ class _StructuredPoint(Point):
     def plane(self) -> tuple[Array, float]:
         a, b = super().plane
         return a, b - self.rounding
+
+    @property
+    def remembered(self) -> tuple[float, Array]:
+        return self._evaluated()
 
 
 def _added(features: list[Any], p: Array, dim: int) -> Array:

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import numpy as np
-from scipy import sparse
 
+from bmrm import _sparse as sparse
 from bmrm.risks.base import Array
 from bmrm.structured.base import Examples, Indices, Scaling, StructuredModel, as_pair
 

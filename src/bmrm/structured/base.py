@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -30,6 +31,8 @@ class StructuredModel(ABC):
     ----------
     dim : int
         Length of w and of phi(x, y).
+    lacks : mapping
+        Methods that the class has, but this instance with its settings has not, and why.
 
     Examples
     --------
@@ -56,6 +59,7 @@ class StructuredModel(ABC):
 
     name: ClassVar[str] = ""
     dim: int
+    lacks: Mapping[str, str] = MappingProxyType({})
 
     def __init_subclass__(cls, name: str = "", **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -136,6 +140,54 @@ class BatchedModel(StructuredModel):
         """Return sum_i p_i |phi(x_i, y_i)|, the sizes of the joint features of the true outputs."""
 
 
+class ScoredModel(BatchedModel):
+    """A batched model whose losses see w through scores f = A w only, as many numbers as the model likes.
+
+    What is known of f at w and in a direction is then known on the whole line: a search along it costs no product
+    with A.
+    """
+
+    @abstractmethod
+    def scores(self, examples: Any, w: Array, n_threads: int) -> Array:
+        """Return A w, flat."""
+
+    @abstractmethod
+    def pulled_back(self, examples: Any, slopes: Array, n_threads: int) -> Array:
+        """Return A' slopes."""
+
+    def room(self, examples: Any, n: int) -> Array:
+        """Return an array for n scores, uninitialized; one whose memory is used again may be faster."""
+        return np.empty(n)
+
+    @abstractmethod
+    def most_terms(self, examples: Any) -> float:
+        """Return how many scores of one example are added up at most."""
+
+    @abstractmethod
+    def hinge_along(
+        self, examples: Any, f: Array, d: Array | None, t: float, p: Array, scaling: Scaling, n_threads: int
+    ) -> tuple[float, float, Array]:
+        """Return the hinge loss at scores f + t d, its slope in direction d (0 without one), and its slopes by f."""
+
+    @abstractmethod
+    def log_along(
+        self, examples: Any, f: Array, d: Array | None, t: float, p: Array, n_threads: int
+    ) -> tuple[float, float, Array]:
+        """Return the same of the log loss."""
+
+    def hinge(self, examples: Any, w: Array, p: Array, scaling: Scaling, n_threads: int) -> tuple[float, Array]:
+        """Return sum_i p_i max_y' (...) and one subgradient."""
+        f = self.scores(examples, w, n_threads)
+        value, _, slopes = self.hinge_along(examples, f, None, 0.0, p, scaling, n_threads)
+        return value, self.pulled_back(examples, slopes, n_threads)
+
+    def log(self, examples: Any, w: Array, p: Array, n_threads: int) -> tuple[float, Array]:
+        """Return sum_i p_i (log partition - score) and its gradient."""
+        f = self.scores(examples, w, n_threads)
+        value, _, slopes = self.log_along(examples, f, None, 0.0, p, n_threads)
+        return value, self.pulled_back(examples, slopes, n_threads)
+
+
 class Examples:
     """Inputs with their outputs, checked: what a model without a batched form is asked about, one after the other.
 
@@ -170,7 +222,9 @@ def as_pair(feature: Feature, dim: int) -> tuple[Indices, Array]:
     if isinstance(feature, tuple):
         indices, values = np.asarray(feature[0], dtype=np.int64), np.asarray(feature[1], dtype=np.float64)
         if indices.shape != values.shape or indices.ndim != 1:
-            raise ValueError(f"indices of shape {indices.shape} and values of shape {values.shape} are no joint feature")
+            raise ValueError(
+                f"indices of shape {indices.shape} and values of shape {values.shape} are no joint feature"
+            )
         if indices.size and not 0 <= indices.min() <= indices.max() < dim:
             raise ValueError(f"a joint feature has index {indices.max()}, but w has length {dim}")
     else:

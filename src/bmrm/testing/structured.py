@@ -120,4 +120,4 @@ def dense(feature: Feature, dim: int) -> Array:
 
 
 def _has(model: StructuredModel, method: str) -> bool:
-    return getattr(type(model), method) is not getattr(StructuredModel, method)
+    return method not in model.lacks and getattr(type(model), method) is not getattr(StructuredModel, method)
