@@ -54,7 +54,7 @@ class Oracle:
 
 @pytest.mark.parametrize("solver", [LsBMRM(), ProximalBundle()], ids=lambda solver: solver.name)
 def test_no_evaluation_of_an_oracle_is_wasted(risk, solver):
-    """Every trial of a line search leaves its plane; but for the first, which the search begins with, there is no other."""
+    """Every trial of a line search leaves its plane, as the start does."""
     result = bmrm.solve(bmrm.Problem(Oracle(risk), "l2", 1e-3), solver, tol=1e-9, max_iter=12)
     assert len(result.state.bundle) == result.passes
 
