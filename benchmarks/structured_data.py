@@ -1,6 +1,6 @@
 """Generated examples for structured models: folded RNA, segmented sequences, matched graphs; all with planted weights.
 
-Truth is what the planted weights say, disturbed for each example: no weights explain all of it.
+Truth is what the planted weights say, disturbed for each example: no weights explain all of it, as in life.
 """
 
 import numpy as np
@@ -33,7 +33,7 @@ def folding_weights(model, rng):
     return w
 
 
-def rna(rng, n=120, shortest=50, longest=150, noise=0.25):
+def rna(rng, n=120, shortest=50, longest=150, noise=0.75):
     """A model, n sequences with stems around hairpins, interior loops and multiloops, and how weights fold them."""
     model = bmrm.FoldingModel()
     w = folding_weights(model, rng)
@@ -58,7 +58,9 @@ def _sequence(rng, length):
 
 def _helix(rng, room):
     """A stem around a hairpin, around an interior loop of up to 30 bases and a helix, or around two helices."""
-    stem = rng.choice(["GC", "CG", "AU", "UA", "GU", "UG"], size=int(rng.integers(4, 8)), p=[0.3, 0.3, 0.15, 0.15, 0.05, 0.05])
+    stem = rng.choice(
+        ["GC", "CG", "AU", "UA", "GU", "UG"], size=int(rng.integers(4, 8)), p=[0.3, 0.3, 0.15, 0.15, 0.05, 0.05]
+    )
     left, right = "".join(pair[0] for pair in stem), "".join(pair[1] for pair in reversed(stem))
     kind = rng.choice(["hairpin", "interior", "multiloop"], p=[0.3, 0.5, 0.2]) if room > 50 else "hairpin"
     if kind == "hairpin":
@@ -75,7 +77,7 @@ def _helix(rng, room):
 
 
 def segmented(rng, n=500, n_labels=4, n_attributes=12, max_length=10, noise=1.5):
-    """A model, n sequences of 20 to 60 noisy tokens, and segments whose lengths and neighbors depend on their labels."""
+    """A model, n sequences of 20 to 60 noisy tokens, and segments with lengths and neighbors by their labels."""
     model = bmrm.SemiMarkovModel(n_labels, n_attributes, max_length, boundaries=True)
     middle = rng.normal(size=(n_labels, n_attributes))
     edge = rng.normal(size=(n_labels, n_attributes))

@@ -1,7 +1,7 @@
 """Denoise black and white images: a model of one's own on a grid of pixels, whose best output is a minimum cut.
 
 A pixel that is bright is likely white, and neighbors are likely alike. How much so is learned: the weights of unlike
-neighbors are bounded by 0, because only then is the best image a minimum cut. Needs PyMaxflow (`pip install bmrm[grid]`).
+neighbors are at least 0, because only then is the best image a minimum cut. Needs PyMaxflow: `pip install bmrm[grid]`.
 """
 
 import maxflow
@@ -45,7 +45,9 @@ def images(rng, n, size=24, noise=0.8):
     Y = []
     for _ in range(n):
         disks = zip(rng.uniform(0, size, 4), rng.uniform(0, size, 4), rng.uniform(2, size / 4, 4))
-        Y.append(np.any([(rows - r) ** 2 + (columns - c) ** 2 < radius**2 for r, c, radius in disks], axis=0).astype(int))
+        Y.append(
+            np.any([(rows - r) ** 2 + (columns - c) ** 2 < radius**2 for r, c, radius in disks], axis=0).astype(int)
+        )
     return [y - 0.5 + noise * rng.normal(size=y.shape) for y in Y], Y
 
 

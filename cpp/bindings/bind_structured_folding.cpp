@@ -70,8 +70,7 @@ void require_nested(const Bases& bases, const Partners& partners) {
       open.push_back(i);
     } else {
       if (open.back() != j)
-        require(false, named(j, i) + " crosses that of " +
-                           std::to_string(open.back()) + " and " +
+        require(false, named(j, i) + " crosses that of " + std::to_string(open.back()) + " and " +
                            std::to_string(partner[static_cast<std::size_t>(open.back())]));
       open.pop_back();
     }

@@ -23,8 +23,8 @@ using Counts = OutMatrix<double>;
 template <class Matrix>
 void require_shape(const Matrix& matrix, std::size_t rows, std::size_t columns, const char* name) {
   if (matrix.shape(0) == rows && matrix.shape(1) == columns) return;
-  require(false, std::string(name) + " must have the shape (" + std::to_string(rows) + ", " + std::to_string(columns) +
-                     ")");
+  require(false,
+          std::string(name) + " must have the shape (" + std::to_string(rows) + ", " + std::to_string(columns) + ")");
 }
 
 SegmentScores scores_of(const Table& token, const Table& first, const Table& last, const Table& length,

@@ -94,9 +94,8 @@ void check_brute_force() {
           double sum = 0.0;
           for (const double score : found) sum += std::exp(score - top);
           Tables expected(n, k, longest, 0.0), counts(n, k, longest, 0.0);
-          all_segmentations(scores, so_far, [&](const auto& y) {
-            expected.add(y, std::exp(score_of(scores, y) - top) / sum);
-          });
+          all_segmentations(scores, so_far,
+                            [&](const auto& y) { expected.add(y, std::exp(score_of(scores, y) - top) / sum); });
           check_close(segment_expectations(scores.scores(), counts.counts()), top + std::log(sum));
           for (std::size_t i = 0; i < n * k; ++i) {
             check_close(counts.token[i], expected.token[i]);

@@ -101,9 +101,9 @@ def test_sizes_must_be_positive(name):
 def test_generated_segments_are_learned(monkeypatch, loss):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     data = importlib.import_module("structured_data")
-    model, X, Y = data.segmented(np.random.default_rng(0), n=40, noise=0.7)
+    model, X, Y = data.segmented(np.random.default_rng(0), n=15, noise=0.7)
     risk = bmrm.StructuredRisk(X, Y, loss(model), n_threads=2)
-    result = bmrm.solve(bmrm.Problem(risk, "l2", lam=0.1), tol=1e-2)
+    result = bmrm.solve(bmrm.Problem(risk, "l2", lam=1.0), tol=1e-2)
     assert result.converged
     wrong = sum(model.delta(y, model.argmax(x, result.w)) for x, y in zip(X, Y)) / sum(len(x) for x in X)
     assert wrong < 0.1

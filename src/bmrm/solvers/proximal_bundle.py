@@ -119,16 +119,16 @@ class ProximalBundle(Solver, name="proximal_bundle"):
         bundle = bundle_for(problem, start, self.max_cuts, by_slopes=True)
         assert isinstance(regularizer, L2)
         master = L2Master(regularizer)
-        w, t, iteration, scores, balance = start.memory or (None, 1.0, 0, None, None)
-        best = problem.risk.at(start.w, scores)
+        best = problem.risk.at(start.w, start.memory and start.memory[3])
         upper = lam * regularizer.value(best.w) + best.value
-        if w is None:
+        touched: Array | None = None
+        if start.memory is None:
             bundle.add_point(best)
-            w = touched = best.w
-            above = upper - problem.risk.floor
-            balance = Balance.first(lam, best.w, above, _dual_norm(regularizer, bundle))
+            w, t, iteration = best.w, 1.0, 0
+            touched = w
+            balance = Balance.first(lam, w, upper - problem.risk.floor, _dual_norm(regularizer, bundle))
         else:
-            touched = None
+            w, t, iteration, _, balance = start.memory
         while True:
             if touched is None:
                 iteration += 1

@@ -24,12 +24,13 @@ _NOBODY = np.zeros(0, dtype=np.int64)
 class FoldingModel(StructuredModel, name="folding"):
     """Foldings of RNA: which bases of a string over ACGU pair, the pairs being nested, scored loop by loop.
 
-    The weights are those of nearest-neighbor models of energy: for pairs and stacks of two pairs; for hairpins by length
-    and by the bases beside the closing pair; for bulges by length; for interior loops by length, asymmetry and the bases
-    beside both pairs; for multiloops and the exterior by branches, the pairs that end them, and unpaired bases: 367 of
-    them by default. AU, CG and GU pair, around three bases at least. An output is an array with the partner of each base,
-    -1 where it has none, or a string of dots and brackets. The cost of an output is the number of pairs that only one of
-    the two structures has. The best output, and sums over all, take O(n^2 L^2 + n^3), L being the longest loop.
+    The weights are those of nearest-neighbor models of energy: for pairs and stacks of two pairs; for hairpins by
+    length and by the bases beside the closing pair; for bulges by length; for interior loops by length, asymmetry and
+    the bases beside both pairs; for multiloops and the exterior by branches, the pairs that end them, and unpaired
+    bases: 367 of them by default. AU, CG and GU pair, around three bases at least. An output is an array with the
+    partner of each base, -1 where it has none, or a string of dots and brackets. The cost of an output is the number
+    of pairs that only one of the two structures has. The best output, and sums over all, take O(n^2 L^2 + n^3), L
+    being the longest loop.
 
     Parameters
     ----------

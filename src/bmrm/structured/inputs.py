@@ -25,17 +25,14 @@ def each(X: Sequence[Any], checked: Callable[[Any], T]) -> list[T]:
 
 def attributes(x: Any, n_attributes: int) -> Any:
     """Return one row of finite numbers for each token, as a C-ordered array or as compressed rows."""
-    rows: Any
-    if sparse.issparse(x):
-        rows = sparse.csr_array(x, dtype=np.float64)
-        numbers = rows.data
-    else:
-        rows = numbers = np.ascontiguousarray(x, dtype=np.float64)
+    is_sparse = sparse.issparse(x)
+    make: Any = sparse.csr_array if is_sparse else np.ascontiguousarray
+    rows = make(x, dtype=np.float64)
     if rows.ndim != 2 or rows.shape[1] != n_attributes:
         raise ValueError(f"x has shape {rows.shape}, expected (tokens, {n_attributes})")
     if rows.shape[0] == 0:
         raise ValueError("x has no tokens")
-    if not np.isfinite(numbers).all():
-        dense = rows.toarray() if sparse.issparse(rows) else rows
+    if not np.isfinite(rows.data if is_sparse else rows).all():
+        dense = rows.toarray() if is_sparse else rows
         raise ValueError(f"x is not finite at token {int(np.flatnonzero(~np.isfinite(dense).all(axis=1))[0])}")
     return rows

@@ -27,11 +27,11 @@ class SemiMarkovModel(StructuredModel, name="segments"):
     """Segments (start, end, label) of at most so many tokens, which follow one another and cover a sequence.
 
     The score of a segmentation adds up, for each segment, the weights of (attribute, label) of all of its tokens, of
-    (length, label) and, with boundaries, of the attributes of its first and of its last token; and a weight for each two
-    neighboring labels. An input x is an array or a sparse matrix (tokens, n_attributes); an output a list of
+    (length, label) and, with boundaries, of the attributes of its first and of its last token; and a weight for each
+    two neighboring labels. An input x is an array or a sparse matrix (tokens, n_attributes); an output a list of
     (start, end, label), the end being the next one's start. The cost of an output is the number of tokens with a wrong
-    label and of tokens where a segment starts wrongly or does not start but should. The best output, and sums over all,
-    take O(T (L k + k^2)), L being the largest length.
+    label and of tokens where a segment starts wrongly or does not start but should. The best output, and sums over
+    all, take O(T (L k + k^2)), L being the largest length.
 
     Parameters
     ----------
@@ -235,8 +235,8 @@ def _by_token(segments: Indices) -> tuple[Indices, Array]:
 
 def _attributes_by_label(x: Any, labels: Indices, k: int) -> tuple[Indices, Array]:
     """Return the indices (attribute, label) and the values of the sums of rows with the same label."""
+    rows = x
     if sparse.issparse(x):
-        rows = sparse.csr_array(x)
         return rows.indices.astype(np.int64) * k + np.repeat(labels, np.diff(rows.indptr)), rows.data
-    sums = np.asarray(x).T @ (labels[:, None] == np.arange(k)).astype(np.float64)
+    sums = rows.T @ (labels[:, None] == np.arange(k)).astype(np.float64)
     return np.arange(sums.size), sums.ravel()

@@ -32,15 +32,16 @@ class FoldWeights {
   // Hairpins of max_hairpin unpaired bases or more share a weight; bulges and interior loops have max_loop at most.
   FoldWeights(int max_loop, int max_hairpin) : max_loop_(max_loop), max_hairpin_(max_hairpin) {
     const auto loop = static_cast<std::size_t>(max_loop), hairpin = static_cast<std::size_t>(max_hairpin);
-    const std::array<std::size_t, kParts> sizes{6,        36,       hairpin - kMinHairpin + 1, 96, loop,
-                                                loop - 1, loop - 1, 96,                        3,  6, 2, 6};
+    const std::array<std::size_t, kParts> sizes{
+        6, 36, hairpin - kMinHairpin + 1, 96, loop, loop - 1, loop - 1, 96, 3, 6, 2, 6};
     for (std::size_t part = 0; part < kParts; ++part) start_[part + 1] = start_[part] + sizes[part];
   }
 
   static constexpr std::size_t kParts = 12;
   static constexpr std::array<const char*, kParts> kNames{
-      "pairs",     "stacks",   "hairpin lengths",     "hairpin mismatches", "bulge lengths", "interior lengths",
-      "asymmetry", "interior mismatches", "multiloop", "multiloop ends",     "exterior",      "exterior ends"};
+      "pairs",         "stacks",           "hairpin lengths", "hairpin mismatches",
+      "bulge lengths", "interior lengths", "asymmetry",       "interior mismatches",
+      "multiloop",     "multiloop ends",   "exterior",        "exterior ends"};
 
   std::size_t dim() const { return start_[kParts]; }
   std::size_t start(std::size_t part) const { return start_[part]; }
@@ -133,9 +134,7 @@ class FoldWeights {
   };
 
   static std::uint8_t base(Bases b, int i) { return b[static_cast<std::size_t>(i)]; }
-  static std::size_t type(Bases b, int i, int j) {
-    return static_cast<std::size_t>(pair_type(base(b, i), base(b, j)));
-  }
+  static std::size_t type(Bases b, int i, int j) { return static_cast<std::size_t>(pair_type(base(b, i), base(b, j))); }
   // The pair from i to j with the bases beside it that face each other: after i and before j.
   static std::size_t mismatch(Bases b, int i, int j) {
     return type(b, i, j) * 16 + base(b, i + 1) * 4u + base(b, j - 1);
@@ -145,8 +144,8 @@ class FoldWeights {
   std::array<std::size_t, kParts + 1> start_{};
 };
 
-// Emits the weights of all loops of a structure; partner is -1 where a base is unpaired. The structure must be nested; a
-// bulge or an interior loop that is too long is an error.
+// Emits the weights of all loops of a structure; partner is -1 where a base is unpaired. The structure must be nested;
+// a bulge or an interior loop that is too long is an error.
 template <class Emit>
 void fold_loops(const FoldWeights& weights, std::span<const std::uint8_t> bases, std::span<const std::int64_t> partner,
                 const Emit& emit) {
@@ -179,8 +178,8 @@ void fold_loops(const FoldWeights& weights, std::span<const std::uint8_t> bases,
     } else if (inside.size() == 1) {
       if (unpaired > weights.max_loop())
         throw std::invalid_argument("the loop inside positions " + std::to_string(i) + " and " + std::to_string(j) +
-                                    " has " + std::to_string(unpaired) + " unpaired bases, more than max_loop=" +
-                                    std::to_string(weights.max_loop()));
+                                    " has " + std::to_string(unpaired) +
+                                    " unpaired bases, more than max_loop=" + std::to_string(weights.max_loop()));
       weights.loop(bases, i, j, inside[0].first, inside[0].second, emit);
     } else {
       weights.multiloop(bases, i, j, emit);

@@ -86,8 +86,7 @@ class Foldings {
   enum class Kind { hairpin, loop, multiloop, ends, unpaired, first, later, branch };
 
   struct Masses {
-    explicit Masses(std::size_t n)
-        : closed(n * n, 0.0), one(n * n, 0.0), many(n * n, 0.0), outer(n + 1, 0.0) {}
+    explicit Masses(std::size_t n) : closed(n * n, 0.0), one(n * n, 0.0), many(n * n, 0.0), outer(n + 1, 0.0) {}
     std::vector<double> closed, one, many, outer;
   };
 
