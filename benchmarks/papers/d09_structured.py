@@ -173,7 +173,7 @@ def keeping_up(page, shelf):
     case = Case("RNA folding", "", structured(made), (1e-3, 1e-5), 4 if shelf.quick else 120)
     rows = [cells(case, lam, *compared(case, lam)[1:]) for lam in case.lams]
     page.text(
-        f"The same with {len(made[1])} shorter sequences and a third of the noise: weights of a large norm explain almost",
-        "all of it. A method that trusts its planes far away then loses less, or nothing:",
+        f"The same with {len(made[1])} shorter sequences and a third of the noise: weights of a large norm explain",
+        "almost all of it. A method that trusts its planes far away then loses less, or nothing:",
     )
     page.table(HEAD, rows)
