@@ -163,12 +163,12 @@ class Keeper:
             certificate = result.certificate
             snapshot.status, snapshot.bounds = result.status.name, (certificate.upper, certificate.lower)
         table = np.array([[r.iteration, r.seconds, r.passes, r.upper, r.lower] for r in snapshot.history]).T
-        result = {name: getattr(snapshot, name) for name in ("w", "numbers", "status", "bounds")} | {"history": table}
+        answer = {name: getattr(snapshot, name) for name in ("w", "numbers", "status", "bounds")} | {"history": table}
         state = {name: getattr(snapshot, name) for name in _STATE}
         try:
             parts = {
                 "about": Section.of(self._identity),
-                "result": Section.of(result),
+                "result": Section.of(answer),
                 "state": Section.of(state, self._known),
             }
         except UnknownStateError as error:
@@ -264,10 +264,14 @@ Handler = Callable[[int, FrameType | None], Any]
 
 @dataclass
 class Interrupts:
-    """Ctrl-C, and SIGTERM where the program handles it, held back until a step ends; a second one comes at once."""
+    """Ctrl-C, and SIGTERM where the program handles it, held back until a step ends; one more after a second is not.
+
+    What comes sooner is taken for the same one: shells and wrappers may send a signal twice.
+    """
 
     _before: dict[int, Handler] = field(default_factory=dict)
     _held: int | None = None
+    _since: float = 0.0
 
     @contextlib.contextmanager
     def held(self) -> Iterator[Interrupts]:
@@ -292,9 +296,10 @@ class Interrupts:
             before(number, None)
 
     def _hold(self, number: int, frame: FrameType | None) -> None:
-        if self._held is not None:
+        if self._held is None:
+            self._held, self._since = number, time.monotonic()
+        elif time.monotonic() - self._since > 1.0:
             self._before[number](number, frame)
-        self._held = number
 
     def _give_back(self) -> None:
         for number, before in self._before.items():

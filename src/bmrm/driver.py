@@ -69,7 +69,7 @@ def solve(
     -------
     Result
         Ctrl-C ends the run early with ``Status.INTERRUPTED`` and the best w so far; with a checkpoint when the step at
-        hand ends, or at once if it is pressed twice.
+        hand ends, or at once if it is pressed again later.
 
     Raises
     ------
@@ -127,8 +127,7 @@ class _Run:
         self.history: list[Record] = []
         self.last: Step | None = None
         self.keeper: Keeper | None = None
-        self.interrupts = Interrupts()
-        self.whole = False  # whether the solver is between two steps
+        self.interrupts, self.whole = Interrupts(), False  # whole: the solver is between two steps
 
     def to_the_end(self, start: Start, of_risk: Any) -> Result:
         self.start = start
