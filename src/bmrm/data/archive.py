@@ -72,7 +72,7 @@ def _members(content: bytes, kinds: Callable[[str], str | None]) -> Arrays:
         names = [entry.filename for entry in entries]
         known = {name: kinds(name.removesuffix(".npy")) for name in names if name.endswith(".npy")}
         if f"{_HEADER}.npy" not in names or len(set(names)) < len(names) or not all(known.get(name) for name in names):
-            raise DataError(f"it holds {names[:8]}, which is not what such a file holds")
+            raise DataError(f"it holds {names[:8]}; expected the arrays of such a file and no others")
         if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
             raise DataError("it is compressed; such files are not")
         if sum(entry.file_size for entry in entries) > len(content):

@@ -12,7 +12,6 @@ import numpy as np
 from bmrm import _core
 from bmrm.risks.base import Risk
 from bmrm.risks.linear import LinearRisk
-from bmrm.risks.structured import StructuredRisk
 
 _LONGEST = 80  # of a description; longer ones are cut, with a digest of the whole
 
@@ -56,14 +55,6 @@ def _(risk: LinearRisk) -> dict[str, Any]:
         "weights": digest(risk.weight),
         "offsets": digest(risk.offset),
     }
-
-
-@fingerprint.register
-def _(risk: StructuredRisk) -> dict[str, Any]:
-    about = {"loss": risk.loss.name, "model": type(risk.model).__name__, "examples": len(risk.examples)}
-    found = about | fingerprint.dispatch(Risk)(risk)
-    risk.forget()
-    return found
 
 
 def described(thing: Any) -> str:
