@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Any
 from bmrm import losses, regularizers, solvers
 from bmrm._errors import DataError
 from bmrm.certificate import Certificate, Status
+from bmrm.checkpoint import Checkpoint
 from bmrm.data import Dataset, read, read_sequences, write
 from bmrm.driver import Record, Result, certify, path, solve
 from bmrm.problem import Problem
@@ -72,6 +73,7 @@ __all__ = [
     "BatchedModel",
     "Certificate",
     "ChainModel",
+    "Checkpoint",
     "DataError",
     "Dataset",
     "FoldingModel",

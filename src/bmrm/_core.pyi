@@ -31,6 +31,14 @@ class ActiveSetQp:
         A copy with the same point, support and factor: it goes on as this one does, to the last digit.
         """
 
+    def __getstate__(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+        """All of it as one array of numbers."""
+
+    def __setstate__(self, state: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """
+        Become what `__getstate__` was asked of; ValueError for an array of anything else.
+        """
+
     def add(self, h: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], column: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
         """
         Append a variable at zero.

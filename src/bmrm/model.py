@@ -19,6 +19,7 @@ from bmrm._errors import DataError
 from bmrm._registry import UnknownName
 from bmrm.certificate import Certificate, Status
 from bmrm.data import Design
+from bmrm.data.archive import Arrays
 from bmrm.losses import LOSSES, Loss, VectorLoss
 from bmrm.losses import get as get_loss
 from bmrm.losses.hierarchy import HierarchicalLoss
@@ -334,7 +335,7 @@ def _header_of(model: Model) -> dict[str, Any]:
     }
 
 
-def _model_of(header: dict[str, Any], arrays: model_file.Arrays) -> Model:
+def _model_of(header: dict[str, Any], arrays: Arrays) -> Model:
     return Model(
         coef=arrays["coef"],
         intercept=arrays["intercept"],

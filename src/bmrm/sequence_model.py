@@ -14,6 +14,7 @@ import numpy.typing as npt
 from bmrm import model_file
 from bmrm._errors import DataError
 from bmrm.certificate import Certificate, Status
+from bmrm.data.archive import Arrays
 from bmrm.data.matrix import checked_threads
 from bmrm.data.template import Template
 from bmrm.losses.structured import STRUCTURED_LOSSES, StructuredLoss
@@ -206,9 +207,9 @@ def _header_of(model: SequenceModel) -> dict[str, Any]:
     }
 
 
-def _arrays_of(model: SequenceModel) -> model_file.Arrays:
+def _arrays_of(model: SequenceModel) -> Arrays:
     weights, names = model.chain.weights, model.attributes.names
-    arrays: model_file.Arrays = {
+    arrays: Arrays = {
         "coef": np.ascontiguousarray(model.coef, dtype=np.float64),
         "classes": model_file.plain_labels(model.classes),
         "transitions": np.ascontiguousarray(weights.transitions),
@@ -224,7 +225,7 @@ def _arrays_of(model: SequenceModel) -> model_file.Arrays:
     return arrays
 
 
-def of_file(header: dict[str, Any], arrays: model_file.Arrays) -> SequenceModel:
+def of_file(header: dict[str, Any], arrays: Arrays) -> SequenceModel:
     """Return the model that a file holds; what does not fit together raises."""
     n_attributes = typed(header, "n_attributes", int)
     emissions = (arrays["emission_starts"], arrays["emission_labels"]) if "emission_starts" in arrays else None
@@ -257,7 +258,7 @@ def of_file(header: dict[str, Any], arrays: model_file.Arrays) -> SequenceModel:
     )
 
 
-def _names_of(arrays: model_file.Arrays) -> list[str] | None:
+def _names_of(arrays: Arrays) -> list[str] | None:
     if "names" not in arrays:
         return None
     content, ends = arrays["names"].tobytes(), arrays["name_ends"].tolist()

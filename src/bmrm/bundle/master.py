@@ -67,7 +67,7 @@ class Memory:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Memory:
         other = copy.copy(self)
-        for name, value in vars(self).items():
+        for name, value in vars(other).items():
             if name != "regularizer":
                 setattr(other, name, copy.deepcopy(value, memo))
         return other

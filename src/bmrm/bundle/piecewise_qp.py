@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from bmrm._states import kept
 from bmrm.bundle.box import FreeBox, quadratic_level, reach_of
 from bmrm.bundle.master import MasterSolution, Memory, lower_bound, memory_of, on_simplex
 from bmrm.bundle.planes import Array, Bundle
@@ -21,6 +22,7 @@ from bmrm.regularizers.l2 import L2
 _MOST_ROUNDS = 60
 
 
+@kept
 class _Intervals(Memory):
     """The intervals of free coordinates: the bundle's multipliers are the warm start."""
 

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bmrm import _core
+from bmrm._states import kept
 from bmrm.bundle.box import FreeBox, quadratic_level, reach_of
 from bmrm.bundle.master import MasterSolution, Memory, lower_bound, memory_of, on_simplex
 from bmrm.bundle.planes import Array, Bundle
@@ -29,6 +30,7 @@ from bmrm.regularizers.l2 import L2
 _NO_COORDINATES: Array = np.empty(0)
 
 
+@kept
 class _Program(Memory):
     """The quadratic program with its factor and active set, and the intervals of the free coordinates."""
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bmrm import _core
+from bmrm._states import kept
 from bmrm.risks.space import RowSpace
 
 Array: TypeAlias = npt.NDArray[np.float64]
@@ -54,11 +55,18 @@ class Plane:
     normal: Array | None = None
 
 
+@kept
 class _Rows:
     """The rows of a matrix that grows."""
 
     def __init__(self, rows: Array) -> None:
         self.n, self._table = len(rows), rows if len(rows) else np.empty((4, rows.shape[1]))
+
+    def __getstate__(self) -> Array:
+        return self.table
+
+    def __setstate__(self, rows: Array) -> None:
+        self.__init__(rows)  # type: ignore[misc]
 
     @property
     def table(self) -> Array:
@@ -93,6 +101,7 @@ class _Rows:
         return out
 
 
+@kept
 class Normals:
     """Planes by their normals, a dense matrix."""
 
@@ -139,6 +148,7 @@ class Normals:
         return Normals(self.normals * c, self._n_threads)
 
 
+@kept
 class Slopes:
     """Planes by their slopes. A plane that comes without any is kept by its normal, beside zero slopes.
 

@@ -56,6 +56,7 @@ def fit(data: Dataset, options: TrainOptions, parts: Parts) -> Fit:
             result = solve(
                 problem, parts.solver, tol=options.tol, max_iter=options.max_iter,
                 max_seconds=_seconds_left(deadline, results), monitor=monitor, seed=options.seed,
+                checkpoint=options.checkpoint_of(number - 1),
             )  # fmt: skip
             if result.history:
                 monitor(result.history[-1])

@@ -14,7 +14,10 @@ from click.core import ParameterSource
 
 from bmrm._errors import DataError
 from bmrm._registry import Registry, unknown_name
+from bmrm.checkpoint import Checkpoint
+from bmrm.cli.files import check_writable
 from bmrm.cli.targets import Extras
+from bmrm.data.atomic import remove_leftovers
 from bmrm.data.compress import SUFFIXES
 from bmrm.data.text import inner_suffix
 from bmrm.losses import LOSSES, Loss
@@ -68,6 +71,9 @@ class TrainOptions:
     seed: int = 0
     model: Path | None = None
     history: Path | None = None
+    checkpoint: Path | None = None
+    checkpoint_seconds: float = 60.0
+    resume: bool = False
     quiet: bool = False
     json: bool = False
 
@@ -89,6 +95,26 @@ class TrainOptions:
         name = Path(self.file.name)
         stem = name.with_suffix("").stem if name.suffix.lower() in SUFFIXES else name.stem
         return Path(f"{stem}.bmrm")
+
+    def checkpoint_of(self, part: int = 0) -> Checkpoint | None:
+        """Return where one of the run's problems is saved; they all share a file."""
+        if self.checkpoint is None:
+            return None
+        return Checkpoint(self.checkpoint, self.checkpoint_seconds, self.resume, part)
+
+    def check_checkpoint(self, inputs: Iterable[Path | None]) -> None:
+        """Raise if the file cannot be used, before any work is done; say so if there is nothing to go on from."""
+        if self.checkpoint is None:
+            if self.resume:
+                raise click.UsageError("--resume needs --checkpoint FILE, the file to go on from")
+            return
+        check_writable(self.checkpoint, [*inputs, self.model_path, self.history])
+        if self.checkpoint.exists() and not self.resume:
+            raise DataError(f"{self.checkpoint}: is there already; go on from it with --resume, or remove it")
+        if self.resume and not self.checkpoint.exists() and not self.quiet:
+            click.echo(f"{self.checkpoint}: not there yet, so the run starts from the beginning", err=True)
+        for path in (self.checkpoint, self.model_path):
+            remove_leftovers(path)
 
     @property
     def extras(self) -> Extras:

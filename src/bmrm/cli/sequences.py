@@ -43,8 +43,10 @@ def train_sequences(options: TrainOptions) -> int:
     check_writable(options.model_path, inputs)
     if options.history is not None:
         check_writable(options.history, [*inputs, options.model_path])
+    options.check_checkpoint(inputs)
     template = None if options.template is None else Template.read(options.template)
     labeler = _labeler(options, template)
+    labeler._checkpoint = options.checkpoint_of()
     data = _read(options.file, options.format, template, zero_based=options.zero_based, threads=options.threads)
     weight = _weights(options.weights, len(data))
     with one_interrupt():

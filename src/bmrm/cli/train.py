@@ -69,6 +69,10 @@ _PARAMETER: dict[str, Any] = {"multiple": True, "metavar": "NAME=VALUE"}
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--model", type=_PATH, help="Where to save.  [default: FILE's stem + .bmrm, in this directory]")
 @click.option("--history", type=_PATH, help="Where to save the course of the run, as CSV.")
+@click.option("--checkpoint", type=_PATH, help="Where to save the run now and then, to go on from after a stop.")
+@click.option("--checkpoint-seconds", type=click.FloatRange(min=0.0), default=60.0, show_default=True,
+              help="Time between two checkpoints.")  # fmt: skip
+@click.option("--resume", is_flag=True, help="Go on from the checkpoint, if it is there, as if never stopped.")
 @click.option("--config", type=_PATH, is_eager=True, expose_value=False, callback=read_config,
               help="A TOML file with the same names; flags override it.")  # fmt: skip
 @click.option("--quiet", is_flag=True, help="Write nothing but errors.")
@@ -92,6 +96,7 @@ def train(ctx: click.Context, /, **values: Any) -> int:
     check_writable(options.model_path, inputs)
     if options.history is not None:
         check_writable(options.history, [*inputs, options.model_path])
+    options.check_checkpoint(inputs)
     data = with_weights(read_data(options.file, options.zero_based, threads=options.threads), options.weights)
     if data.zero_based is not None:  # later files are read the way this one turned out to count
         options = replace(options, zero_based=str(data.zero_based).lower())

@@ -19,6 +19,7 @@ from sklearn.utils import check_random_state
 from bmrm import _core, solvers
 from bmrm._limits import check_limits
 from bmrm.certificate import Certificate, Status
+from bmrm.checkpoint import Checkpoint
 from bmrm.driver import Monitor, Record, Result, solve
 from bmrm.estimators.callbacks import CallbackSupportMixin, FitTask, Iterations, Watched
 from bmrm.estimators.offset import centered
@@ -95,6 +96,8 @@ class RiskMinimizer(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     random_state: Any
     verbose: bool
 
+    _checkpoint: Checkpoint | None = None  # for a single problem: of the command line
+
     loss_: Any
     objective_: float
     relative_gap_: float
@@ -168,6 +171,7 @@ class RiskMinimizer(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
                 start=start,
                 monitor=_both(shown, tasks),
                 seed=seed_of(self.random_state),
+                checkpoint=self._checkpoint,
             )
         return _fit_of(problem, result)
 

@@ -13,6 +13,7 @@ from bmrm._traits import Trait
 from bmrm.data.matrix import checked_threads
 from bmrm.losses.structured import StructuredHinge, StructuredLog, StructuredLoss
 from bmrm.risks.base import Array, Point, Risk
+from bmrm.risks.fingerprint import fingerprint
 from bmrm.risks.scored import Loss, Scored, ScoredPoint
 from bmrm.risks.worst_outputs import OracleError, Rows, WorstOutputs, in_parallel
 from bmrm.structured.base import BatchedModel, ScoredModel, StructuredModel, as_pair
@@ -175,6 +176,14 @@ class StructuredRisk(Risk):
     def sizes_of_truths(self) -> Array:
         """sum_i p_i |phi(x_i, y_i)|."""
         return self._sizes
+
+
+@fingerprint.register
+def _(risk: StructuredRisk) -> dict[str, Any]:
+    about = {"loss": risk.loss.name, "model": type(risk.model).__name__, "examples": len(risk.examples)}
+    found = about | fingerprint.dispatch(Risk)(risk)
+    risk.forget()
+    return found
 
 
 class _StructuredPoint(Point):

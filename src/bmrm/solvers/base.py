@@ -66,6 +66,8 @@ class Step:
     memory : object, optional
         Everything else the solver needs to go on from here: arrays, numbers and plain containers of them. A copy
         comes back in `Start`; a solver may go on changing it.
+    ended : bool
+        Whether the solver has no further step to make, whatever its memory.
     """
 
     w: Array
@@ -73,6 +75,7 @@ class Step:
     lower: float
     bundle: Bundle | None = None
     memory: Any = None
+    ended: bool = False
 
 
 class Solver(ABC):

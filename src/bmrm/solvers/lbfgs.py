@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bmrm import _core, linesearch
+from bmrm._states import kept
 from bmrm._traits import Trait
 from bmrm.bundle.master import Master, master_for
 from bmrm.bundle.planes import Bundle
@@ -26,6 +27,7 @@ _SMALLEST = 1e-150  # of s'y and y'y: below, products of them underflow
 _PLANE_BYTES = 1 << 27  # what planes may take, unless that is fewer than 24: old ones say little about the minimum
 
 
+@kept
 class Memory:
     """The last pairs (s, y) of steps and gradient changes, and the two-loop recursion over them.
 
@@ -129,7 +131,7 @@ class LBFGS(Solver, name="lbfgs"):
                 moved = _descend(problem, point, upper, -gradient)
             if moved is None:
                 lower = tightened(problem, master, bundle, upper, point)
-                yield Step(point.w, upper, lower, bundle)
+                yield Step(point.w, upper, lower, bundle, ended=True)
                 return
             new_upper, new_gradient = _objective(problem, moved)
             memory.push(moved.w - point.w, new_gradient - gradient)

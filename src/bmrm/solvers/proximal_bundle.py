@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from bmrm._states import kept
 from bmrm._traits import Trait
 from bmrm.bundle.planes import Bundle
 from bmrm.bundle.qp import L2Master
@@ -19,6 +20,7 @@ from bmrm.solvers.ls_bmrm import advance
 _REFRESH = 50
 
 
+@kept
 @dataclass(frozen=True)
 class Balance:
     """The weights tau_i of the proximal terms so far, by the balancing heuristic with the optimistic R.
