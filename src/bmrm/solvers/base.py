@@ -14,8 +14,9 @@ from bmrm._registry import Registry
 from bmrm._traits import Trait
 from bmrm.bundle.master import Master, MasterSolution
 from bmrm.bundle.planes import Bundle
+from bmrm.bundle.storage import cuts_within_budget
 from bmrm.problem import Problem
-from bmrm.risks.base import Array, Point
+from bmrm.risks.base import Array, Point, Risk
 from bmrm.risks.space import RowSpace
 
 SOLVERS: Registry[Solver] = Registry("solver")
@@ -113,10 +114,18 @@ def bundle_for(problem: Problem, start: Start, max_cuts: int | None, by_slopes: 
             start.bundle.keep_in(space)
         start.bundle.max_cuts = max_cuts or start.bundle.max_cuts
         return start.bundle
-    bundle = Bundle(risk.dim, risk.floor, max_cuts, n_threads=risk.n_threads, space=space)
+    bundle = new_bundle(risk, max_cuts, space)
     for w in risk.bracket():
         bundle.add_point(risk.touch(w))
     return bundle
+
+
+def new_bundle(risk: Risk, max_cuts: int | None, space: RowSpace | None = None) -> Bundle:
+    """Return a bundle without planes; so many of them, or as many as there is room for where memory is limited."""
+    if risk.plane_bytes is not None:
+        most = cuts_within_budget(risk.dim, risk.plane_bytes)
+        max_cuts = most if max_cuts is None else min(max_cuts, most)
+    return Bundle(risk.dim, risk.floor, max_cuts, n_threads=risk.n_threads, space=space)
 
 
 def space_for(problem: Problem) -> RowSpace | None:
