@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import warnings
-import weakref
-import zlib
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
@@ -16,8 +14,7 @@ from numpy.typing import NDArray
 from bmrm._errors import DataError
 from bmrm.data.dataset import Dataset, Labels, label_sets
 from bmrm.data.memory import parse_bytes
-from bmrm.data.store_format import PAGE, Header, header_place, parse_header
-from bmrm.data.stream import BlockFile, StreamedMatrix, buffer_of, corrupt
+from bmrm.data.stream import BlockFile, StreamedMatrix, buffer_of
 
 PathLike = str | os.PathLike[str]
 
@@ -55,11 +52,8 @@ class Store:
         self.path = Path(path)
         self.memory = None if memory is None else parse_bytes(memory)
         self.skip_bad = bool(skip_bad)
-        self._handle = _opened(self.path)
-        self._close = weakref.finalize(self, os.close, self._handle)
-        self._size = os.fstat(self._handle).st_size
-        self.header = self._read_header()
-        self.file = BlockFile(self.path, self.header, self._handle, around_cache=self.memory is not None)
+        self.file = BlockFile(self.path, around_cache=self.memory is not None)
+        self.header = self.file.header
         self.blocks = self.header.blocks
         self._rows: NDArray[np.intp] | None = None  # those that are left, where some are not
         if skip_bad:
@@ -88,8 +82,7 @@ class Store:
     @cached_property
     def y(self) -> Labels | None:
         """The targets, or None; sets of labels are a list of tuples."""
-        ends = self._array("y_ends")
-        labels = self._array("y")
+        labels, ends = self.file.array("y"), self.file.array("y_ends")
         if labels is None or ends is None:
             return self._kept(labels)
         sets = label_sets(labels, ends)
@@ -98,12 +91,12 @@ class Store:
     @property
     def groups(self) -> NDArray[np.int64] | None:
         """The query of each row, or None."""
-        return self._kept(self._array("groups"))
+        return self._kept(self.file.array("groups"))
 
     @property
     def weight(self) -> NDArray[np.float64] | None:
         """The weight of each row, or None."""
-        return self._kept(self._array("weight"))
+        return self._kept(self.file.array("weight"))
 
     def dataset(self) -> Dataset:
         """Return the store as X, with what belongs to its rows."""
@@ -113,7 +106,7 @@ class Store:
     @cached_property
     def matrix(self) -> StreamedMatrix:
         """The rows as the products see them."""
-        return StreamedMatrix(self.file, self.blocks, self.memory, self._statistic)
+        return StreamedMatrix(self.file, self.blocks, self.memory, self._rows)
 
     def bad_blocks(self) -> list[int]:
         """Return the numbers of the blocks that cannot be read as they were written: reads the whole file."""
@@ -145,47 +138,5 @@ class Store:
             stacklevel=3,
         )
 
-    def _statistic(self, name: str) -> NDArray[Any]:
-        """Return an array that every store has; that of rows, for those that are left."""
-        array = self._array(name)
-        if array is None:
-            raise DataError(f"{self.path}: has no {name}: convert again")
-        return array[self._rows] if name == "row_norms" and self._rows is not None else array
-
     def _kept(self, array: NDArray[Any] | None) -> NDArray[Any] | None:
         return array if array is None or self._rows is None else array[self._rows]
-
-    def _array(self, name: str) -> NDArray[Any] | None:
-        place = self.header.arrays.get(name)
-        if place is None:
-            return None
-        content = self._bytes(place.offset, place.size)
-        if len(content) != place.size or zlib.crc32(content) != place.crc:
-            raise corrupt(self.path, f"array {name}", place.offset, "its checksum is wrong")
-        return np.frombuffer(content, place.dtype).reshape(place.shape)
-
-    def _bytes(self, offset: int, size: int) -> bytes:
-        parts = []
-        while size > 0:
-            try:
-                part = os.pread(self._handle, min(size, 1 << 28), offset)
-            except OSError as error:
-                raise corrupt(self.path, "data", offset, str(error.strerror)) from error
-            if not part:
-                break
-            parts.append(part)
-            offset, size = offset + len(part), size - len(part)
-        return b"".join(parts)
-
-    def _read_header(self) -> Header:
-        offset, size, crc = header_place(self.path, self._bytes(0, PAGE), self._size)
-        return parse_header(self.path, self._bytes(offset, size), offset, crc, self._size)
-
-
-def _opened(path: Path) -> int:
-    if path.is_dir():
-        raise DataError(f"{path}: is a directory; expected a store")
-    try:
-        return os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror})") from error

@@ -223,7 +223,10 @@ class StoreWriter:
         if more:
             self._squares = np.append(self._squares, np.zeros(more))
             self._counts = np.append(self._counts, np.zeros(more, np.int64))
-        _core.column_sizes(matrix, None, self._squares, self._counts, threads)
+        squares, counts = np.zeros(self._columns), np.zeros(self._columns, np.int64)
+        _core.column_sizes(matrix, None, squares, counts, threads)
+        self._squares += squares
+        self._counts += counts
 
     def _write_array(self, array: NDArray[Any]) -> StoredArray:
         plain = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))

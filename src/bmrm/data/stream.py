@@ -6,6 +6,7 @@ import mmap
 import os
 import threading
 import weakref
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from queue import SimpleQueue
@@ -17,7 +18,16 @@ import numpy.typing as npt
 from bmrm import _core
 from bmrm._errors import DataError
 from bmrm.data.memory import resident, show_bytes
-from bmrm.data.store_format import PAGE, Block, Bytes, Header, block_matrix, check_block, padded
+from bmrm.data.store_format import (
+    PAGE,
+    Block,
+    Bytes,
+    block_matrix,
+    check_block,
+    header_place,
+    padded,
+    parse_header,
+)
 
 Array: TypeAlias = npt.NDArray[np.float64]
 
@@ -39,28 +49,64 @@ def corrupt(path: Path, what: str, offset: int, why: str) -> DataError:
 
 def buffer_of(sizes: Sequence[int]) -> Bytes:
     """Return memory for the largest block, aligned as reads around the system's cache need it."""
-    return np.frombuffer(mmap.mmap(-1, padded(max([1, *sizes]), PAGE)), np.uint8)
+    size = padded(max([1, *sizes]), PAGE)
+    return np.frombuffer(mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), np.uint8)
 
 
 class BlockFile:
-    """Blocks of an open file, checked when they are read for the first time.
+    """The open file of a store: its header, its arrays, and its blocks, which are checked when they are first read.
+
+    Reads do not move the file's position, so that forked processes may share it.
 
     Parameters
     ----------
     path : Path
-    header : Header
-    handle : int
-        Of the open file; reads do not move its position, so that forked processes may share it.
     around_cache : bool
         Leave nothing in the system's cache of files.
     """
 
-    def __init__(self, path: Path, header: Header, handle: int, around_cache: bool) -> None:
-        self.path, self.header, self._handle, self._around = path, header, handle, around_cache
+    def __init__(self, path: Path, around_cache: bool) -> None:
+        self.path, self._around = path, around_cache
+        self._handle = _opened(path)
+        weakref.finalize(self, os.close, self._handle)
+        size = os.fstat(self._handle).st_size
+        offset, length, crc = header_place(path, self._bytes(0, PAGE), size)
+        self.header = parse_header(path, self._bytes(offset, length), offset, crc, size)
+        self.bytes_read = 0
         self._checked: set[int] = set()
-        self._direct = _opened_directly(path, handle) if around_cache else None
+        self._direct = _opened_directly(path, self._handle) if around_cache else None
         if self._direct is not None:
             weakref.finalize(self, os.close, self._direct)
+
+    def array(self, name: str) -> npt.NDArray[Any] | None:
+        """Return an array that is stored beside the blocks, None if it is not."""
+        place = self.header.arrays.get(name)
+        if place is None:
+            return None
+        content = self._bytes(place.offset, place.size)
+        if len(content) != place.size or zlib.crc32(content) != place.crc:
+            raise corrupt(self.path, f"array {name}", place.offset, "its checksum is wrong")
+        return np.frombuffer(content, place.dtype).reshape(place.shape)
+
+    def statistic(self, name: str) -> npt.NDArray[Any]:
+        """Return an array that was computed when the file was written."""
+        array = self.array(name)
+        if array is None:
+            raise DataError(f"{self.path}: has no {name}: convert again")
+        return array
+
+    def _bytes(self, offset: int, size: int) -> bytes:
+        parts = []
+        while size > 0:
+            try:
+                part = os.pread(self._handle, min(size, _MOST_READ), offset)
+            except OSError as error:
+                raise corrupt(self.path, "data", offset, str(error.strerror)) from error
+            if not part:
+                break
+            parts.append(part)
+            offset, size = offset + len(part), size - len(part)
+        return b"".join(parts)
 
     def read(self, block: Block, buffer: Bytes) -> None:
         """Fill the buffer's beginning with a block."""
@@ -86,8 +132,18 @@ class BlockFile:
             if count == 0:
                 raise corrupt(self.path, "block", block.offset, f"the file ends after {done} of {block.size} bytes")
             done += count
+        self.bytes_read += block.size
         if self._around and self._direct is None and hasattr(os, "posix_fadvise"):
             os.posix_fadvise(handle, block.offset, padded(block.size, PAGE), os.POSIX_FADV_DONTNEED)
+
+
+def _opened(path: Path) -> int:
+    if path.is_dir():
+        raise DataError(f"{path}: is a directory; expected a store")
+    try:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror})") from error
 
 
 def _opened_directly(path: Path, handle: int) -> int | None:
@@ -117,16 +173,16 @@ class StreamedMatrix:
     blocks : sequence of Block
     memory : int or None
         The most bytes that may be resident.
-    statistic : callable
-        Returns the arrays that were computed when the file was written: row_norms, column_squares, column_counts.
+    rows : array, optional
+        The numbers of the rows in the file, where some are left out.
     """
 
     fuses = True
 
     def __init__(
-        self, file: BlockFile, blocks: Sequence[Block], memory: int | None, statistic: Callable[[str], npt.NDArray[Any]]
+        self, file: BlockFile, blocks: Sequence[Block], memory: int | None, rows: npt.NDArray[np.intp] | None = None
     ) -> None:
-        self._file, self._blocks, self._memory, self._statistic = file, blocks, memory, statistic
+        self._file, self._blocks, self._memory, self._rows = file, blocks, memory, rows
         self.n_rows = sum(block.rows for block in blocks)
         self.n_cols = file.header.columns
         self.n_entries = sum(block.entries for block in blocks)
@@ -219,7 +275,8 @@ class StreamedMatrix:
 
     def row_norms(self, out: Array, n_threads: int = 1) -> None:
         """out[i] = |x_i|^2, as it was stored"""
-        out[:] = self._statistic("row_norms")
+        norms = self._file.statistic("row_norms")
+        out[:] = norms if self._rows is None else norms[self._rows]
 
     def square_sum(self, n_threads: int = 1) -> float:
         """Return the sum of the squares of all entries, those of blocks left out included."""
@@ -227,7 +284,7 @@ class StreamedMatrix:
 
     def column_sizes(self) -> tuple[Array, npt.NDArray[np.int64]]:
         """Return the sum of squares of each column and the number of its entries that are not 0, as stored."""
-        return self._statistic("column_squares"), self._statistic("column_counts")
+        return self._file.statistic("column_squares"), self._file.statistic("column_counts")
 
     def room_for_planes(self, n_scores: int, dim: int) -> int | None:
         """Return how many bytes of planes fit the limit beside all else that a run needs; None without a limit."""
