@@ -83,7 +83,7 @@ class TrainOptions:
             if len(flags) != 1:
                 raise click.UsageError("give either lam or C, not both (C = 1 / (lam times the number of rows))")
             values["C" if flags == ["lam"] else "lam"] = None
-        values["file"], *more = values.pop("files")
+        values["file"], *more = values["file"]
         return cls(more=tuple(more), **values)
 
     @property
@@ -184,10 +184,12 @@ def _setting(option: click.Parameter, value: Any) -> Any:
         if not isinstance(value, dict):
             raise TypeError("a table of parameters, for example { tau = 0.9 }")
         return [f"{name}={json.dumps(parameter)}" for name, parameter in value.items()]
+    if option.nargs == -1 and isinstance(value, list) and value and all(isinstance(each, str) for each in value):
+        return value
     expected, text = _expected(option)
     if not isinstance(value, expected) or (isinstance(value, bool) and bool not in expected):
         raise TypeError(text)
-    return value
+    return [value] if option.nargs == -1 else value
 
 
 def _expected(option: click.Parameter) -> tuple[tuple[type, ...], str]:

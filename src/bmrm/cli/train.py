@@ -31,7 +31,7 @@ _PARAMETER: dict[str, Any] = {"multiple": True, "metavar": "NAME=VALUE"}
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, type=_PATH, metavar="FILE...")
+@click.argument("file", nargs=-1, required=True, type=_PATH)
 @click.option("--loss", default="hinge", show_default=True, help="See 'bmrm list losses'.")
 @click.option("--loss-param", **_PARAMETER, help="A parameter of the loss, for example tau=0.9; repeatable.")
 @click.option("--regularizer", default="l2", show_default=True, help="See 'bmrm list regularizers'.")
@@ -84,9 +84,10 @@ def train(ctx: click.Context, /, **values: Any) -> int:
     FILE is svmlight text (also .gz, .bz2, .xz, .zst), .npz, .npy or a .store of 'bmrm convert'. Several files, tables
     (.parquet, .arrow, .csv) and all files with --memory become a temporary store. Two labels make a binary problem;
     more are trained one against the rest, or jointly by a loss of all scores (softmax, multiclass_hinge). Comma lists
-    of labels are for multilabel_hinge, qid: for losses of queries. The losses structured_log and structured_hinge label the
-    tokens of sequences: a .conll file of columns with a template, a .crfsuite file of attributes, or qid: for the
-    sequence. Exit code 0: the gap is closed; 3: it is not, the model is saved all the same; 2: wrong usage or input.
+    of labels are for multilabel_hinge, qid: for losses of queries. The losses structured_log and structured_hinge
+    label the tokens of sequences: a .conll file of columns with a template, a .crfsuite file of attributes, or qid:
+    for the sequence. Exit code 0: the gap is closed; 3: it is not, the model is saved all the same; 2: wrong usage
+    or input.
     """
     options = TrainOptions.from_context(ctx, values)
     if options.loss in STRUCTURED_LOSSES:
