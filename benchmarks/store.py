@@ -47,6 +47,33 @@ def write_store(path, n_bytes):
     return path.stat().st_size
 
 
+def write_sparse_store(path, columns):
+    """200 000 rows of 40 uniform numbers; labels by a plane and noise: many planes are needed."""
+    rng, each, m = np.random.default_rng(0), 40, 10_000
+    normal = rng.normal(size=columns)
+    places = np.arange(each, dtype=np.int32) * (columns // each)
+    with path.open("wb") as file:
+        writer = StoreWriter(file, single=True)
+        for _ in range(20):
+            indices = np.sort(rng.integers(0, columns // each, size=(m, each), dtype=np.int32) + places)
+            values = rng.random((m, each), dtype=np.float32)
+            y = np.where((values * normal[indices]).sum(axis=1) + rng.normal(size=m) > 0, 1.0, -1.0)
+            indptr = np.arange(0, m * each + 1, each, dtype=np.int64)
+            writer.add(Piece((values.ravel(), indices.ravel(), indptr), y, columns=columns, origin="generated"))
+        writer.finish(None)
+
+
+def planes(folder):
+    """Resident memory where planes would take more than the limit."""
+    print("| regularizer | columns | limit GB | RssAnon + RssFile GB | iterations |\n|---|--:|--:|--:|--:|")
+    for regularizer, columns, lam, iterations in (("l2", 200_000, 1e-6, 100), ("l1", 20_000, 1e-4, 60)):
+        path = Path(folder) / "wide.store"
+        write_sparse_store(path, columns)
+        more = ("--regularizer", regularizer, "--lam", str(lam), "--tol", "1e-7")
+        largest, _, run = trained(path, "400MB", "hinge", iterations, *more)
+        print(f"| {regularizer} | {columns} | 0.40 | {largest / 1e9:.3f} | {run['iterations']} |", flush=True)
+
+
 def resident_kinds(pid):
     """RssAnon + RssFile, and the high-water mark of all resident memory."""
     words = [line.split() for line in Path(f"/proc/{pid}/status").read_text().splitlines()]
@@ -54,7 +81,7 @@ def resident_kinds(pid):
     return found.get("RssAnon:", 0) + found.get("RssFile:", 0), found.get("VmHWM:", 0)
 
 
-def trained(path, memory, loss, iterations):
+def trained(path, memory, loss, iterations, *more):
     """The largest resident memory of a training process, and what it says."""
     command = [
         sys.executable,
@@ -69,7 +96,7 @@ def trained(path, memory, loss, iterations):
         "--quiet",
         "--json",
     ]
-    command += ["--max-iter", str(iterations), "--model", str(path.with_suffix(".bmrm"))]
+    command += ["--max-iter", str(iterations), "--model", str(path.with_suffix(".bmrm")), *more]
     run = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     largest, mark = 0, 0
     while run.poll() is None:
@@ -108,7 +135,12 @@ def main():
     parser.add_argument("--memory", default="1GB")
     parser.add_argument("--folder", default=None)
     parser.add_argument("--iterations", type=int, default=5)
+    parser.add_argument("--planes", action="store_true", help="memory of many planes instead, on small stores")
     options = parser.parse_args()
+    if options.planes:
+        with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+            planes(folder)
+        return
     limit = parse_bytes(options.memory)
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         path = Path(folder) / "large.store"

@@ -142,6 +142,26 @@ def test_solvers_of_rows_refuse_a_store(stored, loss):
     assert bmrm.solve(problem, tol=1e-3).converged
 
 
+@pytest.mark.parametrize("name", [name for name, cls in SOLVERS.items() if not {t.name for t in cls.needs} & ALONE])
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+def test_all_other_solvers_stream(stored, name, loss):
+    X, y = matrix(), signs()
+    store = stored(X, y, memory="4GB")
+    inside, outside = (bmrm.Problem(bmrm.LinearRisk(data, y, loss), "l2", 0.1) for data in (X, store))
+    assert bool(missing(SOLVERS[name], inside)) == bool(missing(SOLVERS[name], outside))
+    if missing(SOLVERS[name], outside):
+        return
+    best, result = bmrm.solve(inside, tol=1e-9), bmrm.solve(outside, name, tol=1e-2, max_iter=300)
+    assert result.converged
+    assert result.certificate.lower <= best.certificate.upper
+    assert best.certificate.lower <= result.certificate.upper
+
+
+def test_a_risk_on_a_store_is_a_risk(stored):
+    store = stored(matrix(), signs())
+    bmrm.testing.check_risk(bmrm.LinearRisk(store, store.y, "logistic", intercept=True))
+
+
 def test_labels_queries_and_weights_come_from_the_store(stored):
     rng = np.random.default_rng(3)
     sets = [tuple(map(float, np.flatnonzero(row))) for row in rng.random((ROWS, 3)) < 0.5]
@@ -380,11 +400,15 @@ def test_a_store_replaced_while_it_is_open_stays_what_it_was(stored):
 def test_a_limit_of_memory_bounds_the_planes(stored):
     store = stored(matrix(), signs(), memory=resident() + 200_000_000)
     risk = bmrm.LinearRisk(store, store.y, "hinge")
-    assert 0 < risk.plane_bytes < 70_000_000
-    risk.plane_bytes = 50 * 8 * risk.dim
-    assert new_bundle(risk, None).max_cuts == 50
-    assert new_bundle(risk, 30).max_cuts == 30
-    assert new_bundle(bmrm.LinearRisk(matrix(), signs(), "hinge"), None).max_cuts > 1000
+    assert 0 < risk.plane_bytes < 200_000_000
+    risk.plane_bytes = 2 * 50 * 8 * risk.dim
+    problem = bmrm.Problem(risk, "l2", 0.1)
+    assert new_bundle(problem, None).max_cuts == 50
+    assert new_bundle(problem, 30).max_cuts == 30
+    with pytest.raises(DataError, match="MB for planes, but 20 planes of 9 weights take"):
+        new_bundle(bmrm.Problem(risk, "l1", 0.1), None)
+    inside = bmrm.Problem(bmrm.LinearRisk(matrix(), signs(), "hinge"), "l2", 0.1)
+    assert new_bundle(inside, None).max_cuts > 1000
     small = stored(matrix(), signs(), memory="20MB")
     with pytest.raises(DataError, match=r"limit of 20\.0 MB is too small for 240 rows.*expected at least [\d.]+ MB"):
         bmrm.LinearRisk(small, small.y, "hinge")

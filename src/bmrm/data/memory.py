@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import re
 import sys
@@ -10,6 +11,8 @@ from pathlib import Path
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 _AMOUNT = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([kmgt]i?|)b?\s*", re.IGNORECASE)
 _STATUS = Path("/proc/self/status")
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # names of settings in malloc.h
+_LARGE = 1 << 20
 
 
 def parse_bytes(amount: str | int) -> int:
@@ -55,3 +58,15 @@ def resident() -> int:
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return int(peak) * (1 if sys.platform == "darwin" else 1024)
+
+
+def return_freed() -> None:
+    """Have freed memory returned to the system at once, from 1 MiB on, where the C library can be told so.
+
+    It keeps up to 32 MiB of each size otherwise, and programs that HiGHS builds again and again leave holes: 740 MB
+    resident where 280 were in use (l1, 20000 columns, 40 planes).
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if mallopt is not None:
+        mallopt(_TRIM_THRESHOLD, _LARGE)
+        mallopt(_MMAP_THRESHOLD, _LARGE)

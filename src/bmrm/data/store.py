@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bmrm._errors import DataError
 from bmrm.data.dataset import Dataset, Labels, label_sets
-from bmrm.data.memory import parse_bytes
+from bmrm.data.memory import parse_bytes, return_freed
 from bmrm.data.stream import BlockFile, StreamedMatrix, buffer_of
 
 PathLike = str | os.PathLike[str]
@@ -51,6 +51,8 @@ class Store:
     def __init__(self, path: PathLike, memory: int | str | None = None, skip_bad: bool = False) -> None:
         self.path = Path(path)
         self.memory = None if memory is None else parse_bytes(memory)
+        if self.memory is not None:
+            return_freed()
         self.skip_bad = bool(skip_bad)
         self.file = BlockFile(self.path, around_cache=self.memory is not None)
         self.header = self.file.header

@@ -37,8 +37,7 @@ _BUFFERS = 3  # one is computed with, one is full, one is being read
 # L-BFGS and the rows of a master. Measured with ls_bmrm and lbfgs: below 9 and 45.
 _ROW_VECTORS = 12
 _COLUMN_VECTORS = 60
-_FEWEST_PLANES = 20
-_COPIES = 3  # planes: the table, its copy while it grows, the copy in the result
+_FEWEST_PLANES = 2 * 20  # and their copies
 _SMALL = 30_000_000  # what imports and the allocator still take when a run begins
 
 
@@ -287,16 +286,15 @@ class StreamedMatrix:
         return self._file.statistic("column_squares"), self._file.statistic("column_counts")
 
     def room_for_planes(self, n_scores: int, dim: int) -> int | None:
-        """Return how many bytes of planes fit the limit beside all else that a run needs; None without a limit."""
+        """Return how many bytes the limit leaves for planes, beside all else that a run needs; None without a limit."""
         if self._memory is None:
             return None
         waiting = 0 if self._buffers else min(_BUFFERS, len(self._blocks)) * max(block.size for block in self._blocks)
         needed = resident() + waiting + 8 * (_ROW_VECTORS * n_scores + _COLUMN_VECTORS * dim) + _SMALL
-        planes = (self._memory - needed) // _COPIES
-        least = 8 * _FEWEST_PLANES * dim
+        planes, least = self._memory - needed, 8 * _FEWEST_PLANES * dim
         if planes < least:
             raise DataError(
                 f"{self._file.path}: a memory limit of {show_bytes(self._memory)} is too small for {self.n_rows} rows, "
-                f"{dim} weights and blocks of this size; expected at least {show_bytes(needed + _COPIES * least)}"
+                f"{dim} weights and blocks of this size; expected at least {show_bytes(needed + least)}"
             )
-        return int(planes)
+        return planes

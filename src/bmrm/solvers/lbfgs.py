@@ -107,7 +107,7 @@ class LBFGS(Solver, name="lbfgs"):
     def steps(self, problem: Problem, start: Start) -> Iterator[Step]:
         """Yield one step for each line search; end when a gradient step makes no progress."""
         risk, regularizer = problem.risk, problem.regularizer
-        bundle = start.bundle or new_bundle(risk, self.planes)
+        bundle = start.bundle or new_bundle(problem, self.planes)
         master, resumed = master_for(regularizer), start.memory is not None
         memory, iteration, scores = start.memory or (Memory(self.memory), 0, None)
         point = risk.at(start.w, scores)

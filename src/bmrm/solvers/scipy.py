@@ -50,7 +50,7 @@ class SciPy(Solver, name="scipy"):
         from scipy.optimize import minimize
 
         risk, regularizer, lam = problem.risk, problem.regularizer, problem.lam
-        bundle = start.bundle or new_bundle(risk, self.planes)
+        bundle = start.bundle or new_bundle(problem, self.planes)
         master = master_for(regularizer)
         best, upper = start.w, np.inf
 
