@@ -35,7 +35,7 @@ from bmrm import losses, regularizers, solvers
 from bmrm._errors import DataError
 from bmrm.certificate import Certificate, Status
 from bmrm.checkpoint import Checkpoint
-from bmrm.data import Dataset, read, read_sequences, write
+from bmrm.data import Dataset, Store, convert, read, read_sequences, write
 from bmrm.driver import Record, Result, certify, path, solve
 from bmrm.problem import Problem
 from bmrm.risks import LinearRisk, Risk, StructuredRisk
@@ -98,10 +98,12 @@ __all__ = [
     "SequenceModel",
     "Sequences",
     "Status",
+    "Store",
     "StructuredModel",
     "StructuredPredictor",
     "StructuredRisk",
     "certify",
+    "convert",
     "load",
     "losses",
     "path",

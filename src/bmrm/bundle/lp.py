@@ -9,7 +9,7 @@ about 1, the rows such that the offsets are, the costs such that most of them ar
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -186,6 +186,9 @@ class L1Master:
     """Solves the program from the basis kept with the bundle while planes come and go."""
 
     kind: type[_Program] = _Program
+    plane_copies: ClassVar[int] = (
+        32  # HiGHS has two entries for each of a plane's, in several forms: measured 27 (20000 columns)
+    )
 
     def __init__(self, regularizer: L1 | Zero) -> None:
         self.regularizer = regularizer

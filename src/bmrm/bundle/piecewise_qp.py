@@ -8,6 +8,8 @@ dual grows; a few rounds reach the maximum.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from bmrm._states import kept
@@ -38,6 +40,8 @@ class _Intervals(Memory):
 
 class PiecewiseMaster:
     """Maximizes the piecewise quadratic dual from the bundle's multipliers."""
+
+    plane_copies: ClassVar[int] = 3
 
     def __init__(self, regularizer: L2 | ElasticNet) -> None:
         self.regularizer = regularizer

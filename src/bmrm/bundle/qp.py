@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -115,6 +116,8 @@ class _Program(Memory):
 
 class L2Master:
     """Solves the dual, warm: the program is kept with the bundle while planes come and go."""
+
+    plane_copies: ClassVar[int] = 2
 
     def __init__(self, regularizer: L2) -> None:
         self.regularizer = regularizer

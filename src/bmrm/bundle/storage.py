@@ -20,12 +20,12 @@ from bmrm.risks.space import RowSpace
 Array: TypeAlias = npt.NDArray[np.float64]
 
 BYTE_BUDGET = 1 << 30
-_FEWEST = 20
+FEWEST_PLANES = 20
 
 
 def cuts_within_budget(length: int, budget: int = BYTE_BUDGET) -> int:
     """Return how many planes of so many numbers fit the budget: at least 20, at most 2000."""
-    return int(np.clip(budget // (8 * max(length, 1)), _FEWEST, 2000))
+    return int(np.clip(budget // (8 * max(length, 1)), FEWEST_PLANES, 2000))
 
 
 def appended(values: npt.NDArray[Any], value: Any) -> npt.NDArray[Any]:
@@ -173,7 +173,7 @@ class Slopes:
     @property
     def full(self) -> bool:
         """Whether planes without slopes take more than the budget."""
-        return len(self._rests) > _FEWEST and 8 * sum(rest.size for rest in self._rests.values()) > BYTE_BUDGET
+        return len(self._rests) > FEWEST_PLANES and 8 * sum(rest.size for rest in self._rests.values()) > BYTE_BUDGET
 
     @property
     def normals(self) -> Array:

@@ -68,6 +68,10 @@ class TrainOptions:
     emissions: str = "seen"
     transitions: str | None = None
     hashing: int | None = None
+    more: tuple[Path, ...] = ()
+    memory: str | None = None
+    skip_bad: bool = False
+    target: str | None = None
     seed: int = 0
     model: Path | None = None
     history: Path | None = None
@@ -85,7 +89,8 @@ class TrainOptions:
             if len(flags) != 1:
                 raise click.UsageError("give either lam or C, not both (C = 1 / (lam times the number of rows))")
             values["C" if flags == ["lam"] else "lam"] = None
-        return cls(**values)
+        values["file"], *more = values["file"]
+        return cls(more=tuple(more), **values)
 
     @property
     def model_path(self) -> Path:
@@ -131,6 +136,13 @@ class TrainOptions:
             losses = " or ".join(sorted(STRUCTURED_LOSSES))
             raise click.UsageError(f"{what}: for sequences, which loss '{self.loss}' is not for; expected {losses}")
 
+    def refuse_rows(self) -> None:
+        """Raise if something is asked for that sequences do not have: several files, or rows on disk."""
+        names = ("more", "memory", "skip_bad", "target")
+        given = ["more than one file" if name == "more" else f"--{name}" for name in names if getattr(self, name)]
+        if given:
+            raise click.UsageError(f"{given[0].replace('_', '-')}: not for sequences, which '{self.loss}' is for")
+
     def make_parts(self) -> Parts:
         """Return the loss, the regularizer and the solver that are named."""
         if self.loss not in LOSSES:
@@ -144,7 +156,8 @@ class TrainOptions:
 
     def as_config(self) -> dict[str, Any]:
         """Return the settings as plain JSON values, for the model file."""
-        return {name: str(value) if isinstance(value, Path) else value for name, value in asdict(self).items()}
+        plain = {name: str(value) if isinstance(value, Path) else value for name, value in asdict(self).items()}
+        return plain | {"more": [str(file) for file in self.more]}
 
 
 def made(registry: Registry[T], name: str, parameters: Iterable[str]) -> T:
@@ -197,10 +210,12 @@ def _setting(option: click.Parameter, value: Any) -> Any:
         if not isinstance(value, dict):
             raise TypeError("a table of parameters, for example { tau = 0.9 }")
         return [f"{name}={json.dumps(parameter)}" for name, parameter in value.items()]
+    if option.nargs == -1 and isinstance(value, list) and value and all(isinstance(each, str) for each in value):
+        return value
     expected, text = _expected(option)
     if not isinstance(value, expected) or (isinstance(value, bool) and bool not in expected):
         raise TypeError(text)
-    return value
+    return [value] if option.nargs == -1 else value
 
 
 def _expected(option: click.Parameter) -> tuple[tuple[type, ...], str]:

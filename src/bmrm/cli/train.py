@@ -12,11 +12,12 @@ import click
 from bmrm._errors import DataError
 from bmrm.certificate import Status
 from bmrm.cli.application import NOT_CERTIFIED, one_interrupt, plain_warnings
-from bmrm.cli.files import check_writable, plain_label, read_data, with_weights
+from bmrm.cli.files import check_writable, plain_label
 from bmrm.cli.fit import Fit, fit
 from bmrm.cli.options import TrainOptions, read_config
 from bmrm.cli.report import ending, ending_numbers
 from bmrm.cli.sequences import train_sequences
+from bmrm.cli.stored import training_data
 from bmrm.data import Dataset
 from bmrm.data.sequences import KINDS
 from bmrm.losses.structured import STRUCTURED_LOSSES
@@ -30,7 +31,7 @@ _PARAMETER: dict[str, Any] = {"multiple": True, "metavar": "NAME=VALUE"}
 
 
 @click.command()
-@click.argument("file", type=_PATH)
+@click.argument("file", nargs=-1, required=True, type=_PATH)
 @click.option("--loss", default="hinge", show_default=True, help="See 'bmrm list losses'.")
 @click.option("--loss-param", **_PARAMETER, help="A parameter of the loss, for example tau=0.9; repeatable.")
 @click.option("--regularizer", default="l2", show_default=True, help="See 'bmrm list regularizers'.")
@@ -48,6 +49,9 @@ _PARAMETER: dict[str, Any] = {"multiple": True, "metavar": "NAME=VALUE"}
               "[default: yes, where the loss depends on one, but for novelty]")  # fmt: skip
 @click.option("--zero-based", type=click.Choice(["auto", "true", "false"]), default="auto", show_default=True,
               help="Whether feature indices of svmlight text start at 0.")  # fmt: skip
+@click.option("--memory", help="Limit of resident memory, such as 2GB; the data stay on disk.")
+@click.option("--skip-bad", is_flag=True, help="Leave out corrupt blocks of a store, and count them.")
+@click.option("--target", help="The column with the labels, of Parquet, Arrow and CSV files.")
 @click.option("--weights", type=_PATH, help="A .npy file with one weight for each row.")
 @click.option("--hierarchy", type=_PATH,
               help="The tree of classes: lines 'parent child', or nested JSON.  "
@@ -81,23 +85,26 @@ _PARAMETER: dict[str, Any] = {"multiple": True, "metavar": "NAME=VALUE"}
 def train(ctx: click.Context, /, **values: Any) -> int:
     """Train a model on FILE and prove how good it is.
 
-    FILE is svmlight text (also .gz, .bz2, .xz, .zst), .npz or .npy. Two labels make a binary problem; more are
-    trained one against the rest, or jointly by a loss of all scores (softmax, multiclass_hinge). Comma lists of labels
-    are for multilabel_hinge, qid: for losses of queries. The losses structured_log and structured_hinge label the
-    tokens of sequences: a .conll file of columns with a template, a .crfsuite file of attributes, or qid: for the
-    sequence. Exit code 0: the gap is closed; 3: it is not, the model is saved all the same; 2: wrong usage or input.
+    FILE is svmlight text (also .gz, .bz2, .xz, .zst), .npz, .npy or a .store of 'bmrm convert'. Several files, tables
+    (.parquet, .arrow, .csv) and all files with --memory become a temporary store. Two labels make a binary problem;
+    more are trained one against the rest, or jointly by a loss of all scores (softmax, multiclass_hinge). Comma lists
+    of labels are for multilabel_hinge, qid: for losses of queries. The losses structured_log and structured_hinge
+    label the tokens of sequences: a .conll file of columns with a template, a .crfsuite file of attributes, or qid:
+    for the sequence. Exit code 0: the gap is closed; 3: it is not, the model is saved all the same; 2: wrong usage
+    or input.
     """
     options = TrainOptions.from_context(ctx, values)
     if options.loss in STRUCTURED_LOSSES:
+        options.refuse_rows()
         return train_sequences(options)
     options.refuse_sequences()
     parts = options.make_parts()
-    inputs = [options.file, options.weights, options.hierarchy, options.costs]
+    inputs = [options.file, *options.more, options.weights, options.hierarchy, options.costs]
     check_writable(options.model_path, inputs)
     if options.history is not None:
         check_writable(options.history, [*inputs, options.model_path])
     options.check_checkpoint(inputs)
-    data = with_weights(read_data(options.file, options.zero_based, threads=options.threads), options.weights)
+    data = ctx.with_resource(training_data(options))
     if data.zero_based is not None:  # later files are read the way this one turned out to count
         options = replace(options, zero_based=str(data.zero_based).lower())
     with one_interrupt():

@@ -11,8 +11,9 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bmrm import losses
-from bmrm.data import Design
+from bmrm.data import Design, Store
 from bmrm.estimators.minimizer import RiskMinimizer, row_vector
+from bmrm.estimators.stored import checked_store
 from bmrm.losses import LOSSES, Loss
 from bmrm.losses.scores import WholeSetLoss
 from bmrm.problem import Problem
@@ -86,6 +87,8 @@ class LinearModel(RiskMinimizer):
 
     def _checked_data(self, X: Any, **options: Any) -> Any:
         """Return X (and y, if it is among the options) as scikit-learn wants it; the Design checks finiteness."""
+        if isinstance(X, Store):
+            return checked_store(self, X, **options)
         return validate_data(
             self,
             X,

@@ -38,6 +38,8 @@ class Risk(ABC):
         Products with the data so far; two of them make a pass.
     n_threads : int
         Threads for vectors as long as w.
+    plane_bytes : int or None
+        How many bytes of planes there is room for, where memory is limited.
     """
 
     dim: int
@@ -46,6 +48,7 @@ class Risk(ABC):
     unpenalized: tuple[int, ...] = ()
     products: int = 0
     n_threads: int = 1
+    plane_bytes: int | None = None
     _last: Any = None
 
     @abstractmethod

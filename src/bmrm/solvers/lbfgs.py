@@ -15,7 +15,7 @@ from bmrm.bundle.master import Master, master_for
 from bmrm.bundle.planes import Bundle
 from bmrm.problem import Problem
 from bmrm.risks.base import Array, Point
-from bmrm.solvers.base import Solver, Start, Step, solve_master
+from bmrm.solvers.base import Solver, Start, Step, new_bundle, solve_master
 from bmrm.solvers.bounds import bound_with
 
 _REFRESH = 20
@@ -109,7 +109,7 @@ class LBFGS(Solver, name="lbfgs"):
     def steps(self, problem: Problem, start: Start) -> Iterator[Step]:
         """Yield one step for each line search; end when a gradient step makes no progress."""
         risk, regularizer = problem.risk, problem.regularizer
-        bundle = start.bundle or Bundle(risk.dim, risk.floor, self.planes, n_threads=risk.n_threads)
+        bundle = start.bundle or new_bundle(problem, self.planes)
         master, resumed = master_for(regularizer), start.memory is not None
         memory, iteration, scores = start.memory or (Memory(self.memory), 0, None)
         point = risk.at(start.w, scores)

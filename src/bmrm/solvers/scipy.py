@@ -10,10 +10,9 @@ import numpy as np
 
 from bmrm._traits import Trait
 from bmrm.bundle.master import master_for
-from bmrm.bundle.planes import Bundle
 from bmrm.problem import Problem
 from bmrm.risks.base import Array
-from bmrm.solvers.base import Solver, Start, Step, solve_master
+from bmrm.solvers.base import Solver, Start, Step, new_bundle, solve_master
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class SciPy(Solver, name="scipy"):
         from scipy.optimize import minimize
 
         risk, regularizer, lam = problem.risk, problem.regularizer, problem.lam
-        bundle = start.bundle or Bundle(risk.dim, risk.floor, self.planes, n_threads=risk.n_threads)
+        bundle = start.bundle or new_bundle(problem, self.planes)
         master = master_for(regularizer)
         best, upper = start.w, np.inf if start.memory is None else start.memory
 
