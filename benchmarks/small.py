@@ -14,13 +14,13 @@ from sklearn.linear_model import Lasso, LogisticRegression, Ridge
 from sklearn.svm import LinearSVC
 
 import bmrm
-from bmrm.estimators import base
+from bmrm.estimators import minimizer
 
 REPEATS = 100
 VALIDATION_REPEATS = 10
 ROWS, COLUMNS, LAM = 1000, 20, 1e-4
 C = 1.0 / (LAM * ROWS)
-SOLVE = base.solve
+SOLVE = minimizer.solve
 
 
 class Reached(Exception):
@@ -31,12 +31,12 @@ class Clock:
     """Takes the place of `solve` in the estimators, and measures it."""
 
     def __enter__(self):
-        base.solve = self
+        minimizer.solve = self
         self.seconds = 0.0
         return self
 
     def __exit__(self, *_):
-        base.solve = SOLVE
+        minimizer.solve = SOLVE
 
     def __call__(self, *args, **options):
         start = time.perf_counter()
@@ -140,14 +140,14 @@ def before_solver(model, X, y):
     def reached(*_, **__):
         raise Reached
 
-    base.solve = reached
+    minimizer.solve = reached
     start = time.perf_counter()
     try:
         model.fit(X, y)
     except Reached:
         return time.perf_counter() - start
     finally:
-        base.solve = SOLVE
+        minimizer.solve = SOLVE
 
 
 def print_validation():

@@ -6,11 +6,19 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from papers import d09, m09, s08, t07, y10, y10_classes
+from papers import d09, d09_structured, m09, s08, t07, y10, y10_classes
 from papers.data import Shelf, default_folder
 from papers.page import environment
 
-MODULES = {"s08": s08, "t07": t07, "d09": d09, "m09": m09, "y10": y10, "y10_classes": y10_classes}
+MODULES = {
+    "s08": s08,
+    "t07": t07,
+    "d09": d09,
+    "d09_structured": d09_structured,
+    "m09": m09,
+    "y10": y10,
+    "y10_classes": y10_classes,
+}
 
 
 def parse(arguments):

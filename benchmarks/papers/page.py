@@ -25,6 +25,8 @@ STYLES = {
     "subgradient_lbfgs": ("tab:red", "-"),
     "owlqn": ("tab:orange", "--"),
     "owlqn_star": ("tab:purple", "-"),
+    "proximal_bundle": ("tab:red", "-"),
+    "proximal_bundle, no line search": ("tab:orange", "-."),
 }
 
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "arrays.hpp"
-#include "bmrm/kernel/simplex_qp.hpp"
+#include "bmrm/kernel/simplex_qp_state.hpp"
 
 namespace nb = nanobind;
 
@@ -25,6 +25,10 @@ std::span<const double> finite(const In<double>& array, std::size_t expected, co
 }
 
 void construct(ActiveSetQp* self, const In<double>& c) { new (self) ActiveSetQp(finite(c, c.size(), "c")); }
+
+void restore(ActiveSetQp* self, const In<double>& state) {
+  new (self) ActiveSetQp(ActiveSetQp::unpacked(Unpacker(view(state))));
+}
 
 void add(ActiveSetQp& self, const In<double>& h, const In<double>& column) {
   self.add(finite(h, self.size() + 1, "h"), finite(column, self.rows(), "column"));
@@ -53,6 +57,11 @@ void bind_qp(nb::module_& m) {
       .def(
           "__deepcopy__", [](const ActiveSetQp& self, const nb::object&) { return ActiveSetQp(self); }, nb::arg("memo"),
           "A copy with the same point, support and factor: it goes on as this one does, to the last digit.")
+      .def(
+          "__getstate__", [](const ActiveSetQp& self) { return give(self.packed()); },
+          "All of it as one array of numbers.")
+      .def("__setstate__", &restore, nb::arg("state"),
+           "Become what `__getstate__` was asked of; ValueError for an array of anything else.")
       .def("add", &add, nb::arg("h"), nb::arg("column"),
            "Append a variable at zero.\n\nh: its entries of H with the variables there are, then with "
            "itself.\n"

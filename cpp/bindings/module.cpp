@@ -19,6 +19,8 @@ void bind_sets(nb::module_& m);
 void bind_bend(nb::module_& m);
 void bind_wide_dual(nb::module_& m);
 void bind_structured_chain(nb::module_& m);
+void bind_structured_folding(nb::module_& m);
+void bind_structured_segments(nb::module_& m);
 }  // namespace bmrm::py
 
 namespace {
@@ -54,4 +56,6 @@ NB_MODULE(_core, m) {
   bmrm::py::bind_bend(m);
   bmrm::py::bind_wide_dual(m);
   bmrm::py::bind_structured_chain(m);
+  bmrm::py::bind_structured_folding(m);
+  bmrm::py::bind_structured_segments(m);
 }

@@ -34,11 +34,21 @@ from typing import TYPE_CHECKING, Any
 from bmrm import losses, regularizers, solvers
 from bmrm._errors import DataError
 from bmrm.certificate import Certificate, Status
-from bmrm.data import Dataset, read, write
+from bmrm.checkpoint import Checkpoint
+from bmrm.data import Dataset, Store, convert, read, read_sequences, write
 from bmrm.driver import Record, Result, certify, path, solve
 from bmrm.problem import Problem
 from bmrm.risks import LinearRisk, Risk, StructuredRisk
-from bmrm.structured import BatchedModel, ChainModel, PystructModel, Sequences, StructuredModel
+from bmrm.structured import (
+    BatchedModel,
+    ChainModel,
+    FoldingModel,
+    MatchingModel,
+    PystructModel,
+    SemiMarkovModel,
+    Sequences,
+    StructuredModel,
+)
 
 if TYPE_CHECKING:
     from bmrm import testing
@@ -51,8 +61,11 @@ if TYPE_CHECKING:
         OrdinalRegressor,
         Ranker,
         ScoreClassifier,
+        SequenceLabeler,
+        StructuredPredictor,
     )
     from bmrm.model import Model, load
+    from bmrm.sequence_model import SequenceModel
 
 __version__ = "0.1.0"
 
@@ -60,12 +73,15 @@ __all__ = [
     "BatchedModel",
     "Certificate",
     "ChainModel",
+    "Checkpoint",
     "DataError",
     "Dataset",
+    "FoldingModel",
     "HierarchicalClassifier",
     "LinearClassifier",
     "LinearRegressor",
     "LinearRisk",
+    "MatchingModel",
     "Model",
     "MultilabelClassifier",
     "NoveltyDetector",
@@ -77,15 +93,22 @@ __all__ = [
     "Result",
     "Risk",
     "ScoreClassifier",
+    "SemiMarkovModel",
+    "SequenceLabeler",
+    "SequenceModel",
     "Sequences",
     "Status",
+    "Store",
     "StructuredModel",
+    "StructuredPredictor",
     "StructuredRisk",
     "certify",
+    "convert",
     "load",
     "losses",
     "path",
     "read",
+    "read_sequences",
     "regularizers",
     "solve",
     "solvers",
@@ -94,6 +117,9 @@ __all__ = [
 ]
 
 _LAZY = {
+    "SequenceLabeler": "bmrm.estimators",
+    "StructuredPredictor": "bmrm.estimators",
+    "SequenceModel": "bmrm.sequence_model",
     "ScoreClassifier": "bmrm.estimators",
     "Ranker": "bmrm.estimators",
     "OrdinalRegressor": "bmrm.estimators",

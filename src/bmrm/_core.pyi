@@ -31,6 +31,14 @@ class ActiveSetQp:
         A copy with the same point, support and factor: it goes on as this one does, to the last digit.
         """
 
+    def __getstate__(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+        """All of it as one array of numbers."""
+
+    def __setstate__(self, state: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """
+        Become what `__getstate__` was asked of; ValueError for an array of anything else.
+        """
+
     def add(self, h: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], column: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
         """
         Append a variable at zero.
@@ -492,3 +500,33 @@ def combined(f: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C',
 
 def inner_and_size(a: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], b: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int = 1) -> tuple[float, float]:
     """sum_i a_i b_i and sum_i |a_i b_i|, likewise."""
+
+def fold_parts(max_loop: int, max_hairpin: int) -> list[tuple[str, int]]:
+    """
+    The kinds of weights of a folding, in their order, and how many there are of each.
+    """
+
+def fold_feature(bases: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], partner: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], max_loop: int, max_hairpin: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """
+    How often a structure has each weight; ValueError if the partners are no structure of these bases.
+    """
+
+def fold_best(bases: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], truth: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], max_loop: int, max_hairpin: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+    """
+    The partners in the structure with the largest score and, where true partners are given, cost.
+    """
+
+def fold_expectations(bases: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], max_loop: int, max_hairpin: int) -> tuple[float, Annotated[NDArray[numpy.float64], dict(shape=(None,))]]:
+    """
+    log of the sum of exp(score) over all structures, and the expected counts of the weights.
+    """
+
+def segments_best(token: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], first: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], last: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], length: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], pair: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+    """
+    The segmentation with the largest score: start, end and label of each segment, one after the other.
+    """
+
+def segments_expectations(token: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], first: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], last: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], length: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], pair: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], token_out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], first_out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], last_out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], length_out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], pair_out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')]) -> float:
+    """
+    log of the sum of exp(score) over all segmentations; the outputs, 0 before, become expected counts.
+    """

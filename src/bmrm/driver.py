@@ -3,114 +3,31 @@
 from __future__ import annotations
 
 import copy
+import os
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bmrm._limits import check_limits
-from bmrm.bundle.planes import Bundle
 from bmrm.certificate import Certificate, Status
+from bmrm.checkpoint import Checkpoint, Interrupts, Keeper, Snapshot
 from bmrm.problem import Problem, missing
 from bmrm.regularizers import Regularizer
+from bmrm.result import Monitor, Record, Result, State
 from bmrm.risks.base import Array
 from bmrm.solvers import SOLVERS, Solver, Start, Step
 from bmrm.solvers import get as get_solver
 from bmrm.solvers.base import takes_slopes
 
+__all__ = ["Monitor", "Record", "Result", "State", "certify", "path", "solve"]
+
 _PATIENCE = 200  # steps without progress of either bound
+_NUMBERS = ("upper", "lower", "idle", "least", "scale")  # of a run, kept in checkpoints
 _BOTTOM = -1e30  # an objective below falls without bound, as far as floating point can tell
-
-
-@dataclass(frozen=True)
-class Record:
-    """One line of the history."""
-
-    iteration: int
-    seconds: float
-    passes: float
-    upper: float
-    lower: float
-
-    @property
-    def gap(self) -> float:
-        """upper - lower."""
-        return self.upper - self.lower
-
-
-Monitor = Callable[[Record], Any]
-
-
-@dataclass(frozen=True)
-class State:
-    """What a later run can start from: the planes for any lam, the solver's memory for the same problem.
-
-    Nothing of it is pickled: a result read back elsewhere starts a run from its w.
-    """
-
-    problem: Problem | None = None
-    solver: Solver | None = None
-    bundle: Bundle | None = None
-    memory: Any = None
-
-    def __reduce__(self) -> tuple[type[State], tuple[()]]:
-        return State, ()
-
-
-@dataclass(frozen=True)
-class Result:
-    """The answer and its proof.
-
-    Attributes
-    ----------
-    w : array
-        The best point found.
-    certificate : Certificate
-        J(w) and a proven lower bound of min J.
-    status : Status
-        Why the run ended; ``status.advice`` is a sentence.
-    iterations : int
-    passes : float
-        Passes over the data; X w and X' g together are one.
-    seconds : float
-    history : tuple of Record
-        One record for each iteration.
-    solver : str
-    state : State
-        For ``start=result``.
-
-    Examples
-    --------
-    >>> import bmrm
-    >>> risk = bmrm.LinearRisk([[1.0], [-1.0]], [1, -1], bmrm.losses.Hinge())
-    >>> result = bmrm.solve(bmrm.Problem(risk, "l2", lam=0.5))
-    >>> result.converged, round(result.certificate.upper, 6)
-    (True, 0.25)
-    """
-
-    w: Array
-    certificate: Certificate
-    status: Status
-    iterations: int
-    passes: float
-    seconds: float
-    history: tuple[Record, ...]
-    solver: str
-    state: State = field(repr=False)
-
-    @property
-    def converged(self) -> bool:
-        """Whether the gap is closed."""
-        return self.status is Status.CONVERGED
-
-    def __str__(self) -> str:
-        return (
-            f"{self.certificate} ({self.status.name.lower()} after {self.iterations} iterations, "
-            f"{self.passes:g} passes, {self.seconds:.3g} s, solver '{self.solver}')"
-        )
 
 
 def solve(
@@ -123,6 +40,7 @@ def solve(
     start: Result | npt.ArrayLike | None = None,
     monitor: Monitor | None = None,
     seed: int = 0,
+    checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
 ) -> Result:
     """Minimize J(w) = lam Omega(w) + R(w) until the gap is proved to be closed.
 
@@ -143,11 +61,15 @@ def solve(
         Called with a `Record` after each iteration; a true return value stops the run.
     seed : int
         For solvers that draw random numbers.
+    checkpoint : Checkpoint or path, optional
+        A file from which the run can go on, bit for bit, after its process was killed: see `bmrm.Checkpoint`. Of a run
+        that goes on, ``max_iter`` counts all iterations and ``max_seconds`` the time from here.
 
     Returns
     -------
     Result
-        Ctrl-C ends the run early with ``Status.INTERRUPTED`` and the best w so far.
+        Ctrl-C ends the run early with ``Status.INTERRUPTED`` and the best w so far; with a checkpoint when the step at
+        hand ends, or at once if it is pressed again later.
 
     Raises
     ------
@@ -172,9 +94,15 @@ def solve(
             f"solver '{chosen.name}' does not fit this problem: it {' and '.join(absent)}. Solvers that fit: {fitting}"
         )
     run = _Run(problem, chosen, tol, max_iter, max_seconds, monitor)
+    if checkpoint is not None:
+        run.keeper = Keeper(checkpoint, problem, chosen, seed)
+        saved = run.keeper.load()
+        if saved is not None:
+            return run.go_on(saved, Start(saved.w, None, seed, tol=tol))
+    of_risk = None
     if isinstance(start, Result) and problem.is_same(start.state.problem):
-        run.lower = start.certificate.lower
-    return run.to_the_end(replace(_start_for(problem, chosen, start, seed), tol=tol))
+        run.lower, of_risk = start.certificate.lower, start.state.of_risk
+    return run.to_the_end(replace(_start_for(problem, chosen, start, seed), tol=tol), of_risk)
 
 
 class _Run:
@@ -198,18 +126,89 @@ class _Run:
         self.scale = 1.0  # of the objective: that of the start, at most 1
         self.history: list[Record] = []
         self.last: Step | None = None
+        self.keeper: Keeper | None = None
+        self.interrupts, self.whole = Interrupts(), False  # whole: the solver is between two steps
 
-    def to_the_end(self, start: Start) -> Result:
+    def to_the_end(self, start: Start, of_risk: Any) -> Result:
         self.start = start
-        self.problem.risk.forget()
+        self.problem.risk.forget(of_risk)
+        return self._run(start)
+
+    def go_on(self, saved: Snapshot, start: Start) -> Result:
+        """Go on from a checkpoint as if the run had never stopped."""
+        if saved.start is None and not Certificate.of(*saved.bounds, "").closes(self.tol, saved.numbers["scale"]):
+            return self.to_the_end(start, None)
+        self._restore(saved)
+        status = self._ended_before(saved)
+        if status is not None:
+            return self._result(self.start, status)
+        bundle = None if saved.bundle is None else saved.bundle.copy()
+        return self._run(replace(start, bundle=bundle, memory=saved.memory))
+
+    def _run(self, start: Start) -> Result:
         steps = self.solver.steps(self.problem, start)
-        try:
+        if self.keeper is None:
+            return self._result(self.start, self._follow(steps))
+        with self.interrupts.held():
             status = self._follow(steps)
-        except KeyboardInterrupt:
-            status = Status.INTERRUPTED
-        return self._result(start, status)
+            snapshot = self._snapshot() if self.whole or status is not Status.INTERRUPTED else None
+            result = self._result(self.start, status)
+            self.keeper.write(snapshot, result)
+            try:
+                self.interrupts.let_through()
+            except KeyboardInterrupt:
+                result = replace(result, status=Status.INTERRUPTED)
+        return result
+
+    def _snapshot(self) -> Snapshot | None:
+        if self.last is None:
+            return None
+        numbers = {name: getattr(self, name) for name in _NUMBERS}
+        numbers |= {"seconds": self._seconds(), "products": self.problem.risk.products - self.products}
+        step, kept = self.last, (self.problem.risk.memory, numbers, tuple(self.history))
+        return Snapshot(step.w, self.start.w, step.bundle, step.memory, step.ended, *kept)
+
+    def _restore(self, saved: Snapshot) -> None:
+        for name in _NUMBERS:
+            setattr(self, name, saved.numbers[name])
+        self.products = self.problem.risk.products - saved.numbers["products"]
+        self.began -= saved.numbers["seconds"]
+        self.max_seconds += saved.numbers["seconds"]
+        self.history = list(saved.history)
+        self.last = Step(saved.w, self.upper, self.lower, saved.bundle, saved.memory, saved.ended)
+        self.start = Start(saved.w if saved.start is None else saved.start)
+        self.problem.risk.forget(saved.of_risk)
+
+    def _ended_before(self, saved: Snapshot) -> Status | None:
+        """Return why the run is over already, if it is: it ended before, or less is asked for than it has reached."""
+        assert self.last is not None
+        if saved.status == Status.CONVERGED.name:
+            self.upper, self.lower = saved.bounds
+            if self._certificate().closes(self.tol, self.scale):
+                return Status.CONVERGED
+            self.upper = saved.numbers["upper"]
+        if self._certificate().closes(self.tol, self.scale) and self._confirmed(self.last):
+            return Status.CONVERGED
+        if saved.is_final:
+            return Status.STALLED if saved.status is None else Status[saved.status]
+        return Status.ITERATION_LIMIT if len(self.history) >= self.max_iter else None
+
+    def _between_steps(self) -> None:
+        """Write a checkpoint if it is time, and let an interrupt through that has come in the meantime."""
+        if self.keeper is not None:
+            self.whole = True
+            if self.keeper.due:
+                self.keeper.write(self._snapshot())
+            self.interrupts.let_through()
+            self.whole = False
 
     def _follow(self, steps: Iterator[Step]) -> Status:
+        try:
+            return self._followed(steps)
+        except KeyboardInterrupt:
+            return Status.INTERRUPTED
+
+    def _followed(self, steps: Iterator[Step]) -> Status:
         for step in steps:
             record = self._note(step)
             if step.upper < _BOTTOM:
@@ -225,8 +224,9 @@ class _Run:
                 return Status.ITERATION_LIMIT
             if record.seconds >= self.max_seconds:
                 return Status.TIME_LIMIT
-            if self.idle >= _PATIENCE:
+            if self.idle >= _PATIENCE or step.ended:
                 return Status.STALLED
+            self._between_steps()
         return Status.STALLED
 
     def _note(self, step: Step) -> Record:
@@ -271,6 +271,7 @@ class _Run:
         return (self.problem.risk.products - self.products) / 2.0
 
     def _result(self, start: Start, status: Status) -> Result:
+        of_risk = self.problem.risk.memory  # before it is evaluated once more
         w = start.w if self.last is None else self.last.w
         if status is not Status.CONVERGED:
             self.upper = self.problem.at_most(w)
@@ -284,7 +285,7 @@ class _Run:
             seconds=self._seconds(),
             history=tuple(self.history),
             solver=self.solver.name,
-            state=State(self.problem, self.solver, bundle, memory),
+            state=State(self.problem, self.solver, bundle, memory, of_risk),
         )
 
 
@@ -322,6 +323,8 @@ def path(
     """
     if isinstance(lams, (int, float)):
         raise ValueError(f"lams must be a sequence of numbers, got {lams!r}; write [{lams!r}]")
+    if options.get("checkpoint") is not None:
+        raise ValueError("path takes no checkpoint: solve for one lam after the other, each with its own file")
     results: list[Result] = []
     problem: Problem | None = None
     for lam in lams:

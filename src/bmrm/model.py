@@ -14,17 +14,19 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from bmrm import model_file
+from bmrm import model_file, sequence_model
 from bmrm._errors import DataError
 from bmrm._registry import UnknownName
 from bmrm.certificate import Certificate, Status
 from bmrm.data import Design
+from bmrm.data.archive import Arrays
 from bmrm.losses import LOSSES, Loss, VectorLoss
 from bmrm.losses import get as get_loss
 from bmrm.losses.hierarchy import HierarchicalLoss
 from bmrm.losses.scores import WholeSetLoss
 from bmrm.model_file import typed
 from bmrm.outcomes import probabilities_of
+from bmrm.sequence_model import SequenceModel
 
 Array = npt.NDArray[np.float64]
 
@@ -225,8 +227,8 @@ def linear_scores(X: Any, coef: Array, intercept: Array) -> Array:
     return (design.dot(rows[0]) if k == 1 else design.widened(k).dot(rows.T.reshape(-1))).reshape(-1, k)
 
 
-def load(path: str | os.PathLike[str]) -> Model:
-    """Read a model file that `Model.save` wrote. Nothing in the file is executed.
+def load(path: str | os.PathLike[str]) -> Model | SequenceModel:
+    """Read a model file that `Model.save` or `SequenceModel.save` wrote. Nothing in the file is executed.
 
     Raises
     ------
@@ -255,7 +257,10 @@ def load(path: str | os.PathLike[str]) -> Model:
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from error
     try:
-        return _model_of(*model_file.parse(content))
+        header, arrays = model_file.parse(content)
+        if header.get("kind") == sequence_model.KIND:
+            return sequence_model.of_file(header, arrays)
+        return _model_of(header, arrays)
     except UnknownName as error:
         raise DataError(f"{path}: {error} (import the module that defines it before loading)") from error
     except (DataError, zipfile.BadZipFile) as error:
@@ -330,7 +335,7 @@ def _header_of(model: Model) -> dict[str, Any]:
     }
 
 
-def _model_of(header: dict[str, Any], arrays: model_file.Arrays) -> Model:
+def _model_of(header: dict[str, Any], arrays: Arrays) -> Model:
     return Model(
         coef=arrays["coef"],
         intercept=arrays["intercept"],

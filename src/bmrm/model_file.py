@@ -3,52 +3,38 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import io
-import json
-import math
 import os
-import warnings
-import zipfile
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numpy.lib import format as npy
 
 from bmrm._errors import DataError
 from bmrm.certificate import Certificate
-from bmrm.data.atomic import atomic
+from bmrm.data.archive import Arrays, parse_archive, write_archive
 
 _FORMAT = "bmrm model"
 _FORMAT_VERSION = 1
-_HEADER = "header"
 _ARRAYS = {"coef": "f", "intercept": "f", "classes": "biufU", "thresholds": "f"}
-
-Arrays = dict[str, npt.NDArray[Any]]
+_OF_SEQUENCES = {
+    "emission_starts": "i",
+    "emission_labels": "i",
+    "transitions": "b",
+    "costs": "f",
+    "names": "u",
+    "name_ends": "i",
+}
 
 
 def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Arrays) -> None:
     """Write the archive; it appears complete or not at all."""
-    first = {"format": _FORMAT, "format_version": _FORMAT_VERSION}
-    text = json.dumps({**first, **header, "sha256": _digest(arrays)}, ensure_ascii=False, allow_nan=False)
-    members = {_HEADER: np.frombuffer(text.encode(), dtype=np.uint8), **arrays}
-    with atomic(path) as file:
-        np.savez(file, allow_pickle=False, **members)
+    write_archive(path, {"format": _FORMAT, "format_version": _FORMAT_VERSION, **header}, arrays)
 
 
 def parse(content: bytes) -> tuple[dict[str, Any], Arrays]:
     """Return the header and the arrays of an archive, checked to be what `write` wrote."""
-    arrays = _members(content)
-    header = json.loads(arrays.pop(_HEADER).tobytes().decode())
-    if not isinstance(header, dict) or header.get("format") != _FORMAT:
-        raise DataError(f"its header does not say '{_FORMAT}'")
-    if header.get("format_version") != _FORMAT_VERSION:
-        raise DataError(f"format version {header.get('format_version')!r}; this bmrm reads {_FORMAT_VERSION}")
-    if header.get("sha256") != _digest(arrays):
-        raise DataError("the checksum of its arrays does not match")
-    return header, arrays
+    return parse_archive(content, _FORMAT, _FORMAT_VERSION, (_ARRAYS | _OF_SEQUENCES).get)
 
 
 def plain_parameters(thing: Any) -> dict[str, Any]:
@@ -98,42 +84,6 @@ def unpack(packed: Any) -> Certificate:
     upper = np.inf if packed["upper"] is None else float(packed["upper"])
     lower = -np.inf if packed["lower"] is None else float(packed["lower"])
     return Certificate.of(upper, lower, typed(packed, "source", str))
-
-
-def _digest(arrays: Mapping[str, npt.NDArray[Any]]) -> str:
-    digest = hashlib.sha256()
-    for name, array in sorted(arrays.items()):
-        digest.update(f"{name} {array.dtype.str} {array.shape};".encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()
-
-
-def _members(content: bytes) -> Arrays:
-    """The arrays of the archive; what it declares is compared with its size before memory is set aside."""
-    known = {f"{name}.npy": kinds for name, kinds in (_ARRAYS | {_HEADER: "u"}).items()}
-    with warnings.catch_warnings(), zipfile.ZipFile(io.BytesIO(content)) as archive:
-        warnings.simplefilter("ignore")
-        entries = archive.infolist()
-        names = [entry.filename for entry in entries]
-        if f"{_HEADER}.npy" not in names or not set(names) <= set(known) or len(set(names)) < len(names):
-            raise DataError(f"it holds {names[:8]}; expected {sorted(known)}")
-        if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
-            raise DataError("it is compressed; model files are not")
-        if sum(entry.file_size for entry in entries) > len(content):
-            raise DataError("it declares more bytes than it has")
-        return {e.filename.removesuffix(".npy"): _array(archive.read(e), known[e.filename]) for e in entries}
-
-
-def _array(content: bytes, kinds: str) -> npt.NDArray[Any]:
-    stream = io.BytesIO(content)
-    if npy.read_magic(stream) != (1, 0):
-        raise DataError("an array has another format version than 1.0")
-    shape, by_columns, dtype = npy.read_array_header_1_0(stream)
-    if dtype.kind not in kinds or by_columns or any(size < 0 for size in shape):
-        raise DataError(f"an array has type {dtype} and shape {shape}, which is not expected")
-    if stream.tell() + math.prod(shape) * dtype.itemsize != len(content):
-        raise DataError("the header of an array does not agree with its size")
-    return np.frombuffer(content, dtype=dtype, offset=stream.tell()).reshape(shape)
 
 
 def typed(header: Any, name: str, kind: type) -> Any:

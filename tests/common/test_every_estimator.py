@@ -54,8 +54,8 @@ WITH_WEIGHTS = (
     "check_sample_weight_equivalence_on_dense_data",
     "check_sample_weight_equivalence_on_sparse_data",
 )
-# scikit-learn has no checks for these: targets that are label sets, and rows that belong to queries.
-NOT_PLAIN = ("MultilabelClassifier", "Ranker")
+# scikit-learn has no checks for these: targets that are label sets, rows of queries, inputs that are no rows.
+NOT_PLAIN = ("MultilabelClassifier", "Ranker", "SequenceLabeler", "StructuredPredictor")
 
 
 def instances() -> list[BaseEstimator]:

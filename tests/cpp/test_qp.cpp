@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "bmrm/kernel/simplex_qp.hpp"
+#include "bmrm/kernel/simplex_qp_state.hpp"
 
 namespace {
 
@@ -100,9 +100,12 @@ void grow_and_shrink(double noise, std::size_t q) {
       b.erase(b.begin() + at);
     }
     qp.remove(unused);
+    const Vector state = qp.packed();
+    auto twin = bmrm::ActiveSetQp::unpacked(bmrm::Unpacker(state));
     for (auto& value : b) value *= 1.5;
     qp.solve(b, 1e-14, 10000);
     check_optimal(planes, qp, b, c);
+    check(twin.solve(b, 1e-14, 10000) == qp.x() && twin.multipliers() == qp.multipliers(), "goes on from its state");
   }
 }
 
@@ -114,6 +117,26 @@ void check_throws(Action action, const char* what) {
     return;
   }
   check(false, what);
+}
+
+// Whatever a state is cut down or changed to: an error, or a program, but never an index out of range.
+void odd_states() {
+  bmrm::ActiveSetQp qp(Vector{1.0});
+  for (std::size_t k = 0; k < 3; ++k) qp.add(Vector(k + 1, 1.0), Vector{1.0});
+  qp.set_start(Vector{0.5, 0.0, 0.5});
+  const Vector state = qp.packed();
+  for (std::size_t n = 0; n < state.size(); ++n) {
+    const Vector cut(state.begin(), state.begin() + static_cast<std::ptrdiff_t>(n));
+    check_throws<std::invalid_argument>([&] { bmrm::ActiveSetQp::unpacked(bmrm::Unpacker(cut)); }, "state cut off");
+    for (const double other : {-1.0, 0.5, 2.0, 7.0, 1e300, std::nan("")}) {
+      Vector changed = state;
+      changed[n] = other;
+      try {
+        bmrm::ActiveSetQp::unpacked(bmrm::Unpacker(changed)).solve(Vector{1.0, 2.0, 3.0}, 1e-14, 100);
+      } catch (const std::exception&) {
+      }
+    }
+  }
 }
 
 void refusals() {
@@ -136,5 +159,6 @@ int main() {
     for (const std::size_t q : {1, 2}) grow_and_shrink(noise, q);
   }
   refusals();
+  odd_states();
   return 0;
 }

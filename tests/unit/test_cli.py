@@ -170,7 +170,7 @@ def test_ctrl_c_before_there_is_a_result(files, monkeypatch):
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bmrm.cli.train.read_data", interrupted)
+    monkeypatch.setattr("bmrm.cli.stored.read_data", interrupted)
     result = run("train", "two.svm")
     assert result.exit_code == 130
     assert result.stderr.strip() == "error: interrupted before there was a result; nothing was written"

@@ -88,7 +88,7 @@ def test_weighted_measures(files):
 def test_list(files):
     found = json.loads(good("list", "--json").stdout)
     assert set(found) == {"losses", "regularizers", "solvers"}
-    assert {row["name"] for row in found["losses"]} == set(bmrm.losses.LOSSES)
+    assert {row["name"] for row in found["losses"]} == {*bmrm.losses.LOSSES, *bmrm.losses.STRUCTURED_LOSSES}
     rows = {row["name"]: row for row in found["losses"]}
     assert rows["quantile"]["parameters"] == {"tau": 0.5}
     assert rows["hinge"]["piecewise"]

@@ -24,7 +24,7 @@ def files(folder):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("train", "Missing argument 'FILE'"),
+        ("train", "Missing argument 'FILE...'"),
         ("trian two.svm", "Did you mean 'train'"),
         ("train none.svm", "none.svm: cannot be read"),
         ("train .", "is a directory"),
@@ -105,7 +105,7 @@ def test_wrong_input(files, arguments, message):
 
 
 def test_output_is_checked_before_any_work(files, monkeypatch):
-    monkeypatch.setattr("bmrm.cli.train.read_data", lambda *args, **kwargs: pytest.fail("read too early"))
+    monkeypatch.setattr("bmrm.cli.stored.read_data", lambda *args, **kwargs: pytest.fail("read too early"))
     bad("train", "two.svm", "--model", "none/m.bmrm")
     bad("train", "two.svm", "--loss", "hingo")
 
@@ -136,6 +136,9 @@ def test_config(files):
     (files / "file.toml").write_text('file = "two.svm"\nC = 1\n')
     good("train", "--config", "file.toml")
     assert bmrm.load("two.bmrm").lam == 1.0 / ROWS
+    (files / "file.toml").write_text('file = ["two.svm", "two.svm"]\nC = 1\n')
+    good("train", "--config", "file.toml")
+    assert bmrm.load("two.bmrm").lam == 0.5 / ROWS
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def test_errors_of_the_front(tmp_path):
         bmrm.read(tmp_path / "b.npz", n_features=3)
     with pytest.raises(TypeError, match="options of svmlight text"):
         bmrm.write(tmp_path / "b.npz", X, comment="x")
-    with pytest.raises(TypeError, match="has its own labels"):
+    with pytest.raises(TypeError, match="have their own labels"):
         bmrm.read(tmp_path / "b.svm", y="y.npy")
     with pytest.raises(TypeError, match="part of the dataset"):
         bmrm.write(tmp_path / "b.npz", Dataset(X=X), Y)

@@ -14,6 +14,7 @@ PAGES = {
     "s08": ("figure2", "figure3"),
     "t07": ("figure3", "figure4", "figure5", "figure7"),
     "d09": ("figure1",),
+    "d09_structured": ("figure3",),
     "m09": ("time",),
     "y10": ("figure15", "figure16", "figure17", "figure18"),
     "y10_classes": ("figure19", "figure20", "figure21", "figure22"),

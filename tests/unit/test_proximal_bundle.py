@@ -39,3 +39,32 @@ def test_a_path_needs_fewer_passes_than_its_runs_alone(risk, solver):
     alone = [bmrm.solve(bmrm.Problem(risk, "l2", lam), solver) for lam in lams]
     assert all(result.converged for result in together)
     assert sum(result.passes for result in together) < 0.7 * sum(result.passes for result in alone)
+
+
+class Oracle:
+    """A risk of which nothing but values and subgradients is known, so many times as large."""
+
+    def __init__(self, risk, times=1.0):
+        self.dim, self.risk, self.times = risk.dim, risk, times
+
+    def evaluate(self, w):
+        value, a = self.risk.evaluate(w)
+        return self.times * value, self.times * a
+
+
+@pytest.mark.parametrize("solver", [LsBMRM(), ProximalBundle()], ids=lambda solver: solver.name)
+def test_no_evaluation_of_an_oracle_is_wasted(risk, solver):
+    """Every trial of a line search leaves its plane, as the start does."""
+    result = bmrm.solve(bmrm.Problem(Oracle(risk), "l2", 1e-3), solver, tol=1e-9, max_iter=12)
+    assert len(result.state.bundle) == result.passes
+
+
+@pytest.mark.parametrize("line_search", [True, False])
+@pytest.mark.parametrize(("units", "times"), [(16.0, 1.0), (2.0**-10, 1.0), (1.0, 256.0), (1.0, 2.0**-12)])
+def test_the_run_is_the_same_in_other_units(risk, line_search, units, times):
+    solver = ProximalBundle(line_search=line_search)
+    usual = bmrm.solve(bmrm.Problem(Oracle(risk), "l2", 1e-4), solver, tol=1e-2)
+    scaled = bmrm.solve(bmrm.Problem(Oracle(risk_in(units), times), "l2", 1e-4 * times * units**2), solver, tol=1e-2)
+    assert usual.converged
+    assert abs(scaled.iterations - usual.iterations) <= 3
+    np.testing.assert_allclose(scaled.w * units, usual.w, atol=0.1 * np.abs(usual.w).max())

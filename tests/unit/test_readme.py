@@ -1,13 +1,17 @@
-"""The README's Python runs as it stands, and prints what it says."""
+"""The Python of the README and of the tutorials runs as it stands, and prints what it says."""
 
 from __future__ import annotations
 
 import contextlib
+import doctest
 import io
 import re
 from pathlib import Path
 
+import pytest
+
 README = Path(__file__).parents[2] / "README.md"
+TUTORIALS = [page for page in README.parent.glob("docs/*.md") if ">>> " in page.read_text()]
 
 
 def test_python_examples():
@@ -22,3 +26,14 @@ def test_python_examples():
     assert promised is not None
     assert promised.group(1) in printed.getvalue()
     assert "CONVERGED" in printed.getvalue()
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.name)
+def test_tutorials(page):
+    result = doctest.testfile(str(page), module_relative=False)
+    assert result.attempted > 10
+    assert result.failed == 0
+
+
+def test_there_are_tutorials():
+    assert "sequences.md" in [page.name for page in TUTORIALS]

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bmrm import _core
+from bmrm._states import kept
 from bmrm.bundle.planes import Array, Bundle
 from bmrm.regularizers.base import Separable
 
@@ -79,6 +80,7 @@ def _growth(bundle: Bundle, upper: float, norms: Array, free: npt.NDArray[np.int
     return max(p[0] for p in pairs), max(p[1] for p in pairs)
 
 
+@kept
 class FreeBox:
     """Remembers the box of one problem's free coordinates: once proved it stays valid, and is only made smaller.
 

@@ -9,12 +9,12 @@ about 1, the rows such that the offsets are, the costs such that most of them ar
 
 from __future__ import annotations
 
-import copy
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from bmrm._states import kept
 from bmrm.bundle.box import FreeBox
 from bmrm.bundle.master import MasterSolution, Memory, lower_bound, memory_of, on_simplex
 from bmrm.bundle.planes import Array, Bundle
@@ -26,6 +26,7 @@ _CELLS_WORTH_A_THREAD = 200_000
 _DRIFT = 2.0**12  # how far the largest slope of a column may get from 1 before the units are chosen anew
 
 
+@kept
 class _Program(Memory):
     """The linear program, its units and its basis.
 
@@ -47,10 +48,8 @@ class _Program(Memory):
         self.highs: Any = None
         self._saved: tuple[list[int], list[int]] | None = None  # the basis to start from, else HiGHS has it
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Memory:
-        other = copy.copy(self)
-        other.highs, other._saved = None, self._basis()
-        return Memory.__deepcopy__(other, memo)
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"highs": None, "_saved": self._basis()}
 
     def reach(self, bundle: Bundle, level: float) -> Array:
         """Return the most that each plane's penalized part can take away where Omega(w) <= level."""
@@ -163,6 +162,7 @@ class _Program(Memory):
         return least, ends / np.tile(units, 2)
 
 
+@kept
 class _Cube(_Program):
     """The program without a penalty."""
 
@@ -186,6 +186,9 @@ class L1Master:
     """Solves the program from the basis kept with the bundle while planes come and go."""
 
     kind: type[_Program] = _Program
+    plane_copies: ClassVar[int] = (
+        32  # HiGHS has two entries for each of a plane's, in several forms: measured 27 (20000 columns)
+    )
 
     def __init__(self, regularizer: L1 | Zero) -> None:
         self.regularizer = regularizer

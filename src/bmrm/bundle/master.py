@@ -6,7 +6,7 @@ import copy
 import math
 from dataclasses import dataclass, field
 from functools import singledispatch
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +36,15 @@ class MasterSolution:
 
 
 class Master(Protocol):
-    """min_w lam Omega(w) + max_i <a_i, w> + b_i, warm from one call to the next."""
+    """min_w lam Omega(w) + max_i <a_i, w> + b_i, warm from one call to the next.
+
+    Attributes
+    ----------
+    plane_copies : int
+        Memory taken for each plane, in planes: itself, what the master makes of it, and its copy in the result.
+    """
+
+    plane_copies: ClassVar[int]
 
     def solve(self, bundle: Bundle, lam: float, upper: float) -> MasterSolution:
         """Solve for the bundle's planes; upper is a known upper bound of min J (inf if none)."""
@@ -67,7 +75,7 @@ class Memory:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Memory:
         other = copy.copy(self)
-        for name, value in vars(self).items():
+        for name, value in vars(other).items():
             if name != "regularizer":
                 setattr(other, name, copy.deepcopy(value, memo))
         return other

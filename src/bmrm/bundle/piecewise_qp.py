@@ -8,8 +8,11 @@ dual grows; a few rounds reach the maximum.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
+from bmrm._states import kept
 from bmrm.bundle.box import FreeBox, quadratic_level, reach_of
 from bmrm.bundle.master import MasterSolution, Memory, lower_bound, memory_of, on_simplex
 from bmrm.bundle.planes import Array, Bundle
@@ -21,6 +24,7 @@ from bmrm.regularizers.l2 import L2
 _MOST_ROUNDS = 60
 
 
+@kept
 class _Intervals(Memory):
     """The intervals of free coordinates: the bundle's multipliers are the warm start."""
 
@@ -36,6 +40,8 @@ class _Intervals(Memory):
 
 class PiecewiseMaster:
     """Maximizes the piecewise quadratic dual from the bundle's multipliers."""
+
+    plane_copies: ClassVar[int] = 3
 
     def __init__(self, regularizer: L2 | ElasticNet) -> None:
         self.regularizer = regularizer

@@ -6,11 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 
+from bmrm._states import kept
 from bmrm.bundle.box import FreeBox
 from bmrm.bundle.planes import Array, Bundle
 from bmrm.regularizers.base import Separable
 
 
+@kept
 class PlaneBound:
     """min over w of lam Omega(w) + <theta a, w> + b(theta), for the largest theta <= 1 where it is finite.
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bmrm import _core
+from bmrm._states import kept
 from bmrm.bundle.storage import Normals, Plane, Slopes, appended
 from bmrm.risks.base import Point
 from bmrm.risks.space import RowSpace
@@ -19,6 +20,7 @@ _LARGEST = 1e30
 _EPS = float(np.finfo(np.float64).eps)
 
 
+@kept
 class Bundle:
     """Planes <a_i, w> + b_i <= R(w), valid for every lam and every regularizer.
 

@@ -15,11 +15,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from bmrm import _core
+from bmrm._states import kept
 from bmrm.bundle.box import FreeBox, quadratic_level, reach_of
 from bmrm.bundle.master import MasterSolution, Memory, lower_bound, memory_of, on_simplex
 from bmrm.bundle.planes import Array, Bundle
@@ -29,6 +31,7 @@ from bmrm.regularizers.l2 import L2
 _NO_COORDINATES: Array = np.empty(0)
 
 
+@kept
 class _Program(Memory):
     """The quadratic program with its factor and active set, and the intervals of the free coordinates."""
 
@@ -113,6 +116,8 @@ class _Program(Memory):
 
 class L2Master:
     """Solves the dual, warm: the program is kept with the bundle while planes come and go."""
+
+    plane_copies: ClassVar[int] = 2
 
     def __init__(self, regularizer: L2) -> None:
         self.regularizer = regularizer

@@ -14,17 +14,18 @@ import numpy as np
 import numpy.typing as npt
 
 from bmrm import _core
+from bmrm._states import kept
 from bmrm.risks.space import RowSpace
 
 Array: TypeAlias = npt.NDArray[np.float64]
 
 BYTE_BUDGET = 1 << 30
-_FEWEST = 20
+FEWEST_PLANES = 20
 
 
 def cuts_within_budget(length: int, budget: int = BYTE_BUDGET) -> int:
     """Return how many planes of so many numbers fit the budget: at least 20, at most 2000."""
-    return int(np.clip(budget // (8 * max(length, 1)), _FEWEST, 2000))
+    return int(np.clip(budget // (8 * max(length, 1)), FEWEST_PLANES, 2000))
 
 
 def appended(values: npt.NDArray[Any], value: Any) -> npt.NDArray[Any]:
@@ -54,11 +55,18 @@ class Plane:
     normal: Array | None = None
 
 
+@kept
 class _Rows:
     """The rows of a matrix that grows."""
 
     def __init__(self, rows: Array) -> None:
         self.n, self._table = len(rows), rows if len(rows) else np.empty((4, rows.shape[1]))
+
+    def __getstate__(self) -> Array:
+        return self.table
+
+    def __setstate__(self, rows: Array) -> None:
+        self.__init__(rows)  # type: ignore[misc]
 
     @property
     def table(self) -> Array:
@@ -93,6 +101,7 @@ class _Rows:
         return out
 
 
+@kept
 class Normals:
     """Planes by their normals, a dense matrix."""
 
@@ -139,6 +148,7 @@ class Normals:
         return Normals(self.normals * c, self._n_threads)
 
 
+@kept
 class Slopes:
     """Planes by their slopes. A plane that comes without any is kept by its normal, beside zero slopes.
 
@@ -163,7 +173,7 @@ class Slopes:
     @property
     def full(self) -> bool:
         """Whether planes without slopes take more than the budget."""
-        return len(self._rests) > _FEWEST and 8 * sum(rest.size for rest in self._rests.values()) > BYTE_BUDGET
+        return len(self._rests) > FEWEST_PLANES and 8 * sum(rest.size for rest in self._rests.values()) > BYTE_BUDGET
 
     @property
     def normals(self) -> Array:

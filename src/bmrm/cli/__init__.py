@@ -10,6 +10,7 @@ import click
 
 from bmrm import __version__
 from bmrm.cli.application import Application
+from bmrm.cli.convert import convert as convert_command
 from bmrm.cli.demo import demo as demo_command
 from bmrm.cli.evaluate import evaluate as evaluate_command
 from bmrm.cli.listing import listing as listing_command
@@ -25,5 +26,5 @@ def main() -> None:
     """Regularized risk minimization with a certificate of how far from optimal the answer is."""
 
 
-for command in (train_command, predict_command, evaluate_command, listing_command, demo_command):
+for command in (train_command, predict_command, evaluate_command, convert_command, listing_command, demo_command):
     main.add_command(command)

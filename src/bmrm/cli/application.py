@@ -46,22 +46,25 @@ class Application(click.Group):
 
 @contextlib.contextmanager
 def one_interrupt() -> Iterator[None]:
-    """Let the first Ctrl-C in the block interrupt the work; later ones are ignored until the process ends."""
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or before is not signal.default_int_handler:
-        yield
-        return
+    """Let the first Ctrl-C or SIGTERM in the block interrupt the work; later ones are ignored from then on."""
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    mine = {number: handler for number, handler in usual.items() if signal.getsignal(number) == handler}
+    if threading.current_thread() is not threading.main_thread():
+        mine = {}
 
     def first(number: int, frame: Any) -> NoReturn:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for each in mine:
+            signal.signal(each, signal.SIG_IGN)
         raise KeyboardInterrupt
 
-    signal.signal(signal.SIGINT, first)
+    for number in mine:
+        signal.signal(number, first)
     try:
         yield
     finally:
-        if signal.getsignal(signal.SIGINT) is first:
-            signal.signal(signal.SIGINT, before)
+        for number, handler in mine.items():
+            if signal.getsignal(number) is first:
+                signal.signal(number, handler)
 
 
 @contextlib.contextmanager

@@ -72,6 +72,7 @@ def train_on_text(output: Path) -> Fit:
     done.model.save(options.model_path)
     click.echo(summary(done, options))
     model = bmrm.load(options.model_path)
+    assert isinstance(model, bmrm.Model)
     test = bmrm.read(output / "test.svm.gz", n_features=model.n_features)
     found = measure(model, test, model.decision_function(test.X))
     click.echo(f"\non {test.n_examples} documents held out:\n{table_of(found)}")

@@ -14,8 +14,12 @@ from bmrm._errors import DataError
 from bmrm.cli.application import plain_warnings
 from bmrm.cli.metrics import Wanted, measure
 from bmrm.cli.predict import read_for, scores_of
+from bmrm.cli.sequences import measured, measures_text
+from bmrm.cli.sequences import read_for as read_sequences_for
+from bmrm.data.sequences import KINDS
 from bmrm.losses.scores import check_k
 from bmrm.model import load
+from bmrm.sequence_model import SequenceModel
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,7 @@ class EvaluateOptions:
 
     model: Path
     file: Path
+    format: str | None
     zero_based: str | None
     k: str | None
     beta: float | None
@@ -33,6 +38,8 @@ class EvaluateOptions:
 @click.command()
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("file", type=click.Path(path_type=Path))
+@click.option("--format", type=click.Choice(KINDS),
+              help="Of a file of sequences.  [default: by its suffix, else as in training]")  # fmt: skip
 @click.option("--zero-based", type=click.Choice(["auto", "true", "false"]),
               help="Whether feature indices of svmlight text start at 0.  [default: as in training]")  # fmt: skip
 @click.option("--k", metavar="NUMBER",
@@ -44,10 +51,15 @@ def evaluate(**values: Any) -> int:
     """Compare what MODEL predicts for FILE with the labels in FILE.
 
     Which measures are printed depends on what the model is for. NDCG has the gains 2^grade - 1; queries without
-    documents of different grades, one of them above 0, do not count.
+    documents of different grades, one of them above 0, do not count. For sequences they are the accuracy of tokens and,
+    where labels are O, B-..., I-... (E-..., S-...), precision, recall and F1 of whole spans by conlleval's rules.
     """
     options = EvaluateOptions(**values)
     model = load(options.model)
+    if isinstance(model, SequenceModel):
+        return _evaluate_sequences(model, options)
+    if options.format is not None:
+        raise click.UsageError("--format is for models of sequences")
     data = read_for(model, options.file, options.zero_based)
     scores = scores_of(model, data, options.file)
     try:
@@ -60,6 +72,16 @@ def evaluate(**values: Any) -> int:
         click.echo(json.dumps({"n_examples": data.n_examples, **numbers}, allow_nan=False))
     else:
         click.echo(f"{data.n_examples} rows\n{table_of(found)}")
+    return 0
+
+
+def _evaluate_sequences(model: SequenceModel, options: EvaluateOptions) -> int:
+    if options.k is not None or options.beta is not None:
+        raise click.UsageError("--k and --beta are not for models of sequences")
+    data = read_sequences_for(model, options.file, options.format, options.zero_based, labels=True)
+    with plain_warnings():
+        numbers = measured(model, data, options.file)
+    click.echo(json.dumps(numbers, allow_nan=False) if options.json else measures_text(numbers))
     return 0
 
 

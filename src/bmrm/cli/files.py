@@ -19,7 +19,7 @@ def read_data(
     path: Path, zero_based: str = "auto", n_features: int | None = None, threads: int | None = None
 ) -> Dataset:
     """Read a data file; the options apply to svmlight text only."""
-    if path.suffix.lower() in (".npy", ".npz"):
+    if path.suffix.lower() in (".npy", ".npz", ".store"):
         data = bmrm.read(path)
     else:
         first = {"auto": "auto", "true": True, "false": False}[zero_based]

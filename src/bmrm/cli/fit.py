@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from bmrm.cli.options import DEFAULT_LAM, Parts, TrainOptions
 from bmrm.cli.targets import Targets, targets_of
 from bmrm.data.dataset import Dataset
 from bmrm.data.matrix import Design
-from bmrm.driver import Result, solve
+from bmrm.driver import Result, State, solve
 from bmrm.losses import Loss
 from bmrm.losses.scores import WholeSetLoss
 from bmrm.losses.vector import ClassLoss, VectorLoss
@@ -56,10 +56,11 @@ def fit(data: Dataset, options: TrainOptions, parts: Parts) -> Fit:
             result = solve(
                 problem, parts.solver, tol=options.tol, max_iter=options.max_iter,
                 max_seconds=_seconds_left(deadline, results), monitor=monitor, seed=options.seed,
+                checkpoint=options.checkpoint_of(number - 1),
             )  # fmt: skip
             if result.history:
                 monitor(result.history[-1])
-        results.append(result)
+        results.append(replace(result, state=State()) if design.streamed else result)  # planes of each would add up
     model = _model(data, design, options, lam, targets, results)
     return Fit(model, tuple(results), data.n_examples)
 

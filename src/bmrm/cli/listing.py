@@ -11,8 +11,8 @@ import click
 
 from bmrm._registry import first_line
 from bmrm._traits import Trait
-from bmrm.losses import LOSSES
-from bmrm.model_file import plain_parameters
+from bmrm.losses import LOSSES, STRUCTURED_LOSSES
+from bmrm.model_file import plain, plain_parameters
 from bmrm.regularizers import REGULARIZERS
 from bmrm.solvers import SOLVERS
 
@@ -46,6 +46,16 @@ def _losses() -> list[dict[str, Any]]:
             "description": first_line(cls),
         }
         for name, cls in sorted(LOSSES.items())
+    ] + [
+        {
+            "name": name,
+            "parameters": {parameter: value for parameter, value in _defaults(cls).items() if parameter != "model"},
+            "task": "sequences",
+            "smooth": Trait.SMOOTH_RISK in cls.traits,
+            "piecewise": Trait.PIECEWISE in cls.traits,
+            "description": first_line(cls),
+        }
+        for name, cls in sorted(STRUCTURED_LOSSES.items())
     ]
 
 
@@ -84,7 +94,12 @@ def _defaults(cls: type) -> dict[str, Any]:
         for f in dataclasses.fields(cls)
         if f.init and f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
     ]
-    return dict.fromkeys(required) if required else plain_parameters(cls())
+    if not required:
+        return plain_parameters(cls())
+    given = {
+        f.name: plain(f.default) for f in dataclasses.fields(cls) if f.init and f.default is not dataclasses.MISSING
+    }
+    return dict.fromkeys(required) | given
 
 
 def _print_table(title: str, entries: list[dict[str, Any]]) -> None:

@@ -14,10 +14,15 @@ from click.core import ParameterSource
 
 from bmrm._errors import DataError
 from bmrm._registry import Registry, unknown_name
+from bmrm.checkpoint import Checkpoint
+from bmrm.cli.files import check_writable
 from bmrm.cli.targets import Extras
+from bmrm.data.atomic import remove_leftovers
 from bmrm.data.compress import SUFFIXES
+from bmrm.data.text import inner_suffix
 from bmrm.losses import LOSSES, Loss
 from bmrm.losses.ranking import for_ranking
+from bmrm.losses.structured import STRUCTURED_LOSSES
 from bmrm.regularizers import REGULARIZERS, Regularizer
 from bmrm.solvers import SOLVERS, Solver
 
@@ -58,9 +63,21 @@ class TrainOptions:
     hierarchy: Path | None = None
     costs: Path | None = None
     multiclass: str = "auto"
+    format: str | None = None
+    template: Path | None = None
+    emissions: str = "seen"
+    transitions: str | None = None
+    hashing: int | None = None
+    more: tuple[Path, ...] = ()
+    memory: str | None = None
+    skip_bad: bool = False
+    target: str | None = None
     seed: int = 0
     model: Path | None = None
     history: Path | None = None
+    checkpoint: Path | None = None
+    checkpoint_seconds: float = 60.0
+    resume: bool = False
     quiet: bool = False
     json: bool = False
 
@@ -72,7 +89,8 @@ class TrainOptions:
             if len(flags) != 1:
                 raise click.UsageError("give either lam or C, not both (C = 1 / (lam times the number of rows))")
             values["C" if flags == ["lam"] else "lam"] = None
-        return cls(**values)
+        values["file"], *more = values["file"]
+        return cls(more=tuple(more), **values)
 
     @property
     def model_path(self) -> Path:
@@ -83,34 +101,75 @@ class TrainOptions:
         stem = name.with_suffix("").stem if name.suffix.lower() in SUFFIXES else name.stem
         return Path(f"{stem}.bmrm")
 
+    def checkpoint_of(self, part: int = 0) -> Checkpoint | None:
+        """Return where one of the run's problems is saved; they all share a file."""
+        if self.checkpoint is None:
+            return None
+        return Checkpoint(self.checkpoint, self.checkpoint_seconds, self.resume, part)
+
+    def check_checkpoint(self, inputs: Iterable[Path | None]) -> None:
+        """Raise if the file cannot be used, before any work is done; say so if there is nothing to go on from."""
+        if self.checkpoint is None:
+            if self.resume:
+                raise click.UsageError("--resume needs --checkpoint FILE, the file to go on from")
+            return
+        check_writable(self.checkpoint, [*inputs, self.model_path, self.history])
+        if self.checkpoint.exists() and not self.resume:
+            raise DataError(f"{self.checkpoint}: is there already; go on from it with --resume, or remove it")
+        if self.resume and not self.checkpoint.exists() and not self.quiet:
+            click.echo(f"{self.checkpoint}: not there yet, so the run starts from the beginning", err=True)
+        for path in (self.checkpoint, self.model_path):
+            remove_leftovers(path)
+
     @property
     def extras(self) -> Extras:
         """What the settings say about labels."""
         return Extras(self.hierarchy, self.costs, self.multiclass)
 
+    def refuse_sequences(self) -> None:
+        """Raise if something is asked for, or the file has a name, that only losses of sequences know."""
+        names = ("format", "template", "transitions", "hashing")
+        given = [f"--{name}" for name in names if getattr(self, name) is not None]
+        given += ["--emissions"] if self.emissions != "seen" else []
+        what = ", ".join(given) or (str(self.file) if inner_suffix(self.file) in (".conll", ".crfsuite") else "")
+        if what:
+            losses = " or ".join(sorted(STRUCTURED_LOSSES))
+            raise click.UsageError(f"{what}: for sequences, which loss '{self.loss}' is not for; expected {losses}")
+
+    def refuse_rows(self) -> None:
+        """Raise if something is asked for that sequences do not have: several files, or rows on disk."""
+        names = ("more", "memory", "skip_bad", "target")
+        given = ["more than one file" if name == "more" else f"--{name}" for name in names if getattr(self, name)]
+        if given:
+            raise click.UsageError(f"{given[0].replace('_', '-')}: not for sequences, which '{self.loss}' is for")
+
     def make_parts(self) -> Parts:
         """Return the loss, the regularizer and the solver that are named."""
-        given = [_parameter(text)[0] for text in self.loss_param]
+        if self.loss not in LOSSES:
+            raise unknown_name("loss", self.loss, [*LOSSES, *STRUCTURED_LOSSES])
+        given = [parameter(text)[0] for text in self.loss_param]
         return Parts(
-            for_ranking(_made(LOSSES, self.loss, self.loss_param), given),
-            _made(REGULARIZERS, self.regularizer, self.regularizer_param),
-            _made(SOLVERS, self.solver, self.solver_param),
+            for_ranking(made(LOSSES, self.loss, self.loss_param), given),
+            made(REGULARIZERS, self.regularizer, self.regularizer_param),
+            made(SOLVERS, self.solver, self.solver_param),
         )
 
     def as_config(self) -> dict[str, Any]:
         """Return the settings as plain JSON values, for the model file."""
-        return {name: str(value) if isinstance(value, Path) else value for name, value in asdict(self).items()}
+        plain = {name: str(value) if isinstance(value, Path) else value for name, value in asdict(self).items()}
+        return plain | {"more": [str(file) for file in self.more]}
 
 
-def _made(registry: Registry[T], name: str, parameters: Iterable[str]) -> T:
-    given = dict(_parameter(text) for text in parameters)
+def made(registry: Registry[T], name: str, parameters: Iterable[str]) -> T:
+    """Return what is registered under a name, with parameters NAME=VALUE."""
+    given = dict(parameter(text) for text in parameters)
     try:
         return registry.make(name, given)
     except TypeError as error:
         raise click.UsageError(f"{registry.kind} '{name}' does not take {given} ({error})") from error
 
 
-def _parameter(text: str) -> tuple[str, Any]:
+def parameter(text: str) -> tuple[str, Any]:
     """Split NAME=VALUE; the value is a number or another JSON value, else text."""
     name, equals, value = text.partition("=")
     if not (name.strip() and equals):
@@ -151,10 +210,12 @@ def _setting(option: click.Parameter, value: Any) -> Any:
         if not isinstance(value, dict):
             raise TypeError("a table of parameters, for example { tau = 0.9 }")
         return [f"{name}={json.dumps(parameter)}" for name, parameter in value.items()]
+    if option.nargs == -1 and isinstance(value, list) and value and all(isinstance(each, str) for each in value):
+        return value
     expected, text = _expected(option)
     if not isinstance(value, expected) or (isinstance(value, bool) and bool not in expected):
         raise TypeError(text)
-    return value
+    return [value] if option.nargs == -1 else value
 
 
 def _expected(option: click.Parameter) -> tuple[tuple[type, ...], str]:

@@ -12,10 +12,14 @@ import numpy.typing as npt
 
 from bmrm._errors import DataError
 from bmrm.cli.files import check_writable, plain_label, read_data
+from bmrm.cli.sequences import predicted_lines
+from bmrm.cli.sequences import read_for as read_sequences_for
 from bmrm.data.atomic import atomic
 from bmrm.data.dataset import Dataset
+from bmrm.data.sequences import KINDS
 from bmrm.losses.hierarchy import HierarchicalLoss
 from bmrm.model import Model, load
+from bmrm.sequence_model import SequenceModel
 
 _BELOW = " > "
 
@@ -30,6 +34,7 @@ class PredictOptions:
     scores: bool
     proba: bool
     path: bool
+    format: str | None
     zero_based: str | None
     quiet: bool
 
@@ -41,6 +46,8 @@ class PredictOptions:
 @click.option("--scores", is_flag=True, help="Write scores, one for each class if there are more than two.")
 @click.option("--proba", is_flag=True, help="Write the probability of each class, in the order of the sorted labels.")
 @click.option("--path", is_flag=True, help="Write the nodes of a hierarchy from the top to the prediction.")
+@click.option("--format", type=click.Choice(KINDS),
+              help="Of a file of sequences.  [default: by its suffix, else as in training]")  # fmt: skip
 @click.option("--zero-based", type=click.Choice(["auto", "true", "false"]),
               help="Whether feature indices of svmlight text start at 0.  [default: as in training]")  # fmt: skip
 @click.option("--quiet", is_flag=True, help="Write nothing but predictions and errors.")
@@ -48,25 +55,38 @@ def predict(**values: Any) -> int:
     """Write what MODEL predicts for each row of FILE, one line for each.
 
     That is a label, a number or a grade; the name of a node; comma-separated labels where there may be several; and the
-    score for ranking.
+    score for ranking. For sequences it is the label of each token: one more column in a file of columns, else with a
+    blank line between sequences.
     """
     options = PredictOptions(**values)
     if options.scores + options.proba + options.path > 1:
         raise click.UsageError("--scores, --proba and --path exclude each other")
     if options.output is not None:
         check_writable(options.output, [options.model, options.file])
-    model = load(options.model)
-    data = read_for(model, options.file, options.zero_based)
-    scores = scores_of(model, data, options.file)
-    text = "".join(f"{line}\n" for line in _lines(model, scores, options))
+    lines, count = _predicted(load(options.model), options)
+    text = "".join(f"{line}\n" for line in lines)
     if options.output is None:
         click.echo(text, nl=False)
         return 0
     with atomic(options.output) as file:
         file.write(text.encode())
     if not options.quiet:
-        click.echo(f"{data.n_examples} predictions written to {options.output}", err=True)
+        click.echo(f"{count} written to {options.output}", err=True)
     return 0
+
+
+def _predicted(model: Model | SequenceModel, options: PredictOptions) -> tuple[list[str], str]:
+    """Return the lines to write, and how many predictions that are."""
+    if isinstance(model, SequenceModel):
+        if options.scores or options.path:
+            raise click.UsageError(f"--{'scores' if options.scores else 'path'} is not for models of sequences")
+        sequences = read_sequences_for(model, options.file, options.format, options.zero_based, labels=False)
+        lines = predicted_lines(model, sequences, options.file, options.proba)
+        return lines, f"labels of {len(sequences)} sequences"
+    if options.format is not None:
+        raise click.UsageError("--format is for models of sequences")
+    data = read_for(model, options.file, options.zero_based)
+    return _lines(model, scores_of(model, data, options.file), options), f"{data.n_examples} predictions"
 
 
 def read_for(model: Model, path: Path, zero_based: str | None) -> Dataset:

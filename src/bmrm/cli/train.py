@@ -8,15 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
 from bmrm._errors import DataError
 from bmrm.certificate import Status
 from bmrm.cli.application import NOT_CERTIFIED, one_interrupt, plain_warnings
-from bmrm.cli.files import check_writable, plain_label, read_data, with_weights
+from bmrm.cli.files import check_writable, plain_label
 from bmrm.cli.fit import Fit, fit
 from bmrm.cli.options import TrainOptions, read_config
+from bmrm.cli.report import ending, ending_numbers
+from bmrm.cli.sequences import train_sequences
+from bmrm.cli.stored import training_data
 from bmrm.data import Dataset
+from bmrm.data.sequences import KINDS
+from bmrm.losses.structured import STRUCTURED_LOSSES
 from bmrm.model import Model
 from bmrm.monitor import write_history
 
@@ -25,15 +29,9 @@ _POSITIVE = click.FloatRange(min=0.0, min_open=True)
 _COUNT = click.IntRange(min=1)
 _PARAMETER: dict[str, Any] = {"multiple": True, "metavar": "NAME=VALUE"}
 
-_ADVICE = {
-    Status.ITERATION_LIMIT: "stopped at --max-iter: raise it for a smaller gap",
-    Status.TIME_LIMIT: "stopped at --max-seconds: raise it for a smaller gap",
-    Status.INTERRUPTED: "interrupted from the keyboard: the best weights so far are in the model",
-}
-
 
 @click.command()
-@click.argument("file", type=_PATH)
+@click.argument("file", nargs=-1, required=True, type=_PATH)
 @click.option("--loss", default="hinge", show_default=True, help="See 'bmrm list losses'.")
 @click.option("--loss-param", **_PARAMETER, help="A parameter of the loss, for example tau=0.9; repeatable.")
 @click.option("--regularizer", default="l2", show_default=True, help="See 'bmrm list regularizers'.")
@@ -51,6 +49,9 @@ _ADVICE = {
               "[default: yes, where the loss depends on one, but for novelty]")  # fmt: skip
 @click.option("--zero-based", type=click.Choice(["auto", "true", "false"]), default="auto", show_default=True,
               help="Whether feature indices of svmlight text start at 0.")  # fmt: skip
+@click.option("--memory", help="Limit of resident memory, such as 2GB; the data stay on disk.")
+@click.option("--skip-bad", is_flag=True, help="Leave out corrupt blocks of a store, and count them.")
+@click.option("--target", help="The column with the labels, of Parquet, Arrow and CSV files.")
 @click.option("--weights", type=_PATH, help="A .npy file with one weight for each row.")
 @click.option("--hierarchy", type=_PATH,
               help="The tree of classes: lines 'parent child', or nested JSON.  "
@@ -60,9 +61,22 @@ _ADVICE = {
               "column where the one of the row is true.")  # fmt: skip
 @click.option("--multiclass", type=click.Choice(["auto", "joint", "one_vs_rest"]), default="auto", show_default=True,
               help="More than two classes: one joint problem (hinge, logistic), or each against the rest.")  # fmt: skip
+@click.option("--format", type=click.Choice(KINDS),
+              help="Of a file of sequences.  [default: by its suffix, .conll, .crfsuite, .svm]")  # fmt: skip
+@click.option("--template", type=_PATH, help="What makes attributes of the columns of a .conll file, as in CRF++.")
+@click.option("--emissions", type=click.Choice(["seen", "all"]), default="seen", show_default=True,
+              help="Sequences: which pairs of an attribute and a label have a weight.")  # fmt: skip
+@click.option("--transitions", type=click.Choice(["seen", "all", "none"]),
+              help="Sequences: which pairs of neighboring labels have a weight.  "
+              "[default: seen; none, if the template has no line B]")  # fmt: skip
+@click.option("--hashing", type=_COUNT, help="Sequences: columns for hashed attributes, instead of one for each name.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--model", type=_PATH, help="Where to save.  [default: FILE's stem + .bmrm, in this directory]")
 @click.option("--history", type=_PATH, help="Where to save the course of the run, as CSV.")
+@click.option("--checkpoint", type=_PATH, help="Where to save the run now and then, to go on from after a stop.")
+@click.option("--checkpoint-seconds", type=click.FloatRange(min=0.0), default=60.0, show_default=True,
+              help="Time between two checkpoints.")  # fmt: skip
+@click.option("--resume", is_flag=True, help="Go on from the checkpoint, if it is there, as if never stopped.")
 @click.option("--config", type=_PATH, is_eager=True, expose_value=False, callback=read_config,
               help="A TOML file with the same names; flags override it.")  # fmt: skip
 @click.option("--quiet", is_flag=True, help="Write nothing but errors.")
@@ -71,18 +85,26 @@ _ADVICE = {
 def train(ctx: click.Context, /, **values: Any) -> int:
     """Train a model on FILE and prove how good it is.
 
-    FILE is svmlight text (also .gz, .bz2, .xz, .zst), .npz or .npy. Two labels make a binary problem; more are
-    trained one against the rest, or jointly by a loss of all scores (softmax, multiclass_hinge). Comma lists of labels
-    are for multilabel_hinge, qid: for losses of queries. Exit code 0: the gap is closed; 3: it is not, the model is
-    saved all the same; 2: wrong usage or input.
+    FILE is svmlight text (also .gz, .bz2, .xz, .zst), .npz, .npy or a .store of 'bmrm convert'. Several files, tables
+    (.parquet, .arrow, .csv) and all files with --memory become a temporary store. Two labels make a binary problem;
+    more are trained one against the rest, or jointly by a loss of all scores (softmax, multiclass_hinge). Comma lists
+    of labels are for multilabel_hinge, qid: for losses of queries. The losses structured_log and structured_hinge
+    label the tokens of sequences: a .conll file of columns with a template, a .crfsuite file of attributes, or qid:
+    for the sequence. Exit code 0: the gap is closed; 3: it is not, the model is saved all the same; 2: wrong usage
+    or input.
     """
     options = TrainOptions.from_context(ctx, values)
+    if options.loss in STRUCTURED_LOSSES:
+        options.refuse_rows()
+        return train_sequences(options)
+    options.refuse_sequences()
     parts = options.make_parts()
-    inputs = [options.file, options.weights, options.hierarchy, options.costs]
+    inputs = [options.file, *options.more, options.weights, options.hierarchy, options.costs]
     check_writable(options.model_path, inputs)
     if options.history is not None:
         check_writable(options.history, [*inputs, options.model_path])
-    data = with_weights(read_data(options.file, options.zero_based, threads=options.threads), options.weights)
+    options.check_checkpoint(inputs)
+    data = ctx.with_resource(training_data(options))
     if data.zero_based is not None:  # later files are read the way this one turned out to count
         options = replace(options, zero_based=str(data.zero_based).lower())
     with one_interrupt():
@@ -115,12 +137,9 @@ def fit_file(data: Dataset, options: TrainOptions, parts: Any) -> Fit:
 def summary(done: Fit, options: TrainOptions) -> str:
     """Return the end of a run in a few lines."""
     model, run = done.model, done.model.history
-    status = model.status
-    certified = "certified" if status is Status.CONVERGED else "NOT certified"
     return "\n".join(
         [
-            f"{model.certificate}",
-            f"{certified}: {_ADVICE.get(status, status.advice)}",
+            *ending(model.certificate, model.status),
             f"{done.n_examples} rows, {model.n_features} features{_of_labels(model)}; "
             f"loss {model.loss.name}, regularizer {model.regularizer}, lam {model.lam:g}, solver {model.solver}",
             f"{run['iterations']} iterations, {run['passes']:g} passes, {run['seconds']:.3g} s",
@@ -141,18 +160,9 @@ def _of_labels(model: Model) -> str:
 
 def report(done: Fit, options: TrainOptions) -> dict[str, Any]:
     """Return the end of a run as plain JSON values; numbers that are not finite are null."""
-    model, certificate = done.model, done.model.certificate
-    numbers = {
-        "objective": certificate.upper,
-        "lower_bound": certificate.lower,
-        "gap": certificate.gap,
-        "relative_gap": certificate.relative_gap,
-    }
+    model = done.model
     return {
-        "status": model.status.name,
-        "converged": model.status is Status.CONVERGED,
-        "advice": _ADVICE.get(model.status, model.status.advice),
-        **{name: float(value) if np.isfinite(value) else None for name, value in numbers.items()},
+        **ending_numbers(model.certificate, model.status),
         **model.history,
         "model": str(options.model_path),
         "task": model.task,

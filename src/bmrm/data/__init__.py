@@ -6,9 +6,24 @@ may know losses, regularizers or solvers: a file means the same whatever is done
 
 from __future__ import annotations
 
+from bmrm.data.convert import Conversion, convert
 from bmrm.data.dataset import Dataset
 from bmrm.data.files import read, write
 from bmrm.data.matrix import Design
+from bmrm.data.sequences import SequenceData, read_sequences
+from bmrm.data.store import Store
 from bmrm.data.svmlight import read_svmlight, write_svmlight
 
-__all__ = ["Dataset", "Design", "read", "read_svmlight", "write", "write_svmlight"]
+__all__ = [
+    "Conversion",
+    "Dataset",
+    "Design",
+    "SequenceData",
+    "Store",
+    "convert",
+    "read",
+    "read_sequences",
+    "read_svmlight",
+    "write",
+    "write_svmlight",
+]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,6 +49,16 @@ def atomic(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             os.unlink(name)
         raise
     _sync_folder(target.parent)
+
+
+def remove_leftovers(path: str | os.PathLike[str]) -> None:
+    """Remove the temporary files of writers of ``path`` that were killed; there must be no other writer now."""
+    target = Path(os.path.realpath(path))
+    leftover = re.compile(re.escape(f".{target.name[:40]}.") + r"[a-z0-9_]{8}\.tmp")
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(target.parent):
+            if leftover.fullmatch(entry.name):
+                os.unlink(entry.path)
 
 
 def _sync_folder(folder: Path) -> None:

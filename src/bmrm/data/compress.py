@@ -85,3 +85,50 @@ def compressing(file: BinaryIO, suffix: str) -> Iterator[BinaryIO]:
             yield stack.enter_context(writer)
         else:
             yield file
+
+
+def streamed(path: Path, size: int) -> Iterator[bytes]:
+    """Yield the decompressed content of a file, or that of a plain one, about so many bytes at a time."""
+    suffix = path.suffix.lower()
+    failures: tuple[type[Exception], ...] = (EOFError, ValueError)
+    if suffix == ".xz":
+        import lzma
+
+        failures += (lzma.LZMAError,)
+    elif suffix == ".gz":
+        import gzip
+        import zlib
+
+        failures += (zlib.error, gzip.BadGzipFile)
+    elif suffix == ".zst":
+        failures += (_zstandard().ZstdError,)
+    try:
+        with path.open("rb") as raw:
+            yield from _unzstd_parts(raw, size) if suffix == ".zst" else _parts(raw, suffix, size)
+    except failures as error:
+        raise DataError(f"{path}: truncated or corrupt {suffix} file ({error})") from error
+    except OSError as error:
+        if suffix in SUFFIXES and error.errno is None:  # bz2 and gzip say so of damaged bytes
+            raise DataError(f"{path}: truncated or corrupt {suffix} file ({error})") from error
+        raise DataError(f"{path}: cannot be read ({error.strerror})") from error
+
+
+def _parts(raw: BinaryIO, suffix: str, size: int) -> Iterator[bytes]:
+    file: Any = raw
+    if suffix in (".gz", ".bz2", ".xz"):
+        file = importlib.import_module({".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}[suffix]).open(raw)
+    while part := file.read(size):
+        yield part
+
+
+def _unzstd_parts(raw: BinaryIO, size: int) -> Iterator[bytes]:
+    """Decompress all frames; unlike a stream reader this notices when the last one is cut short."""
+    decompressor = _zstandard().ZstdDecompressor()
+    frame, waiting = None, b""
+    while data := waiting or raw.read(size // 8):
+        frame = frame or decompressor.decompressobj()
+        if part := frame.decompress(data):
+            yield part
+        waiting, frame = (frame.unused_data, None) if frame.eof else (b"", frame)
+    if frame is not None:
+        raise EOFError("the last frame is not complete")

@@ -11,12 +11,15 @@ from numpy.typing import DTypeLike
 from bmrm._errors import DataError
 from bmrm.data.arrays import load_array, read_npy, read_npz, write_npy, write_npz
 from bmrm.data.compress import SUFFIXES
+from bmrm.data.convert import convert
 from bmrm.data.dataset import Dataset
+from bmrm.data.store import Store
 from bmrm.data.svmlight import PathLike, read_svmlight, write_svmlight
 
 _UNSUPPORTED = (".csv", ".tsv", ".json", ".arff", ".parquet", ".feather", ".h5", ".mat", ".pkl", ".xlsx")
 _SUPPORTED = (
-    "svmlight text under any other name (also .gz, .bz2, .xz, .zst), .npz with dense or sparse arrays, and .npy"
+    "svmlight text under any other name (also .gz, .bz2, .xz, .zst), .npz with dense or sparse arrays, and .npy; "
+    "'bmrm convert' reads Parquet, Arrow and CSV"
 )
 
 
@@ -37,7 +40,7 @@ class WriteOptions(TypedDict, total=False):
     comment: str | None
 
 
-def _kind(path: Path) -> Literal["npy", "npz", "svmlight"]:
+def _kind(path: Path) -> Literal["npy", "npz", "store", "svmlight"]:
     suffixes = [suffix.lower() for suffix in path.suffixes]
     packed = bool(suffixes) and suffixes[-1] in SUFFIXES
     inner = "".join((suffixes[:-1] if packed else suffixes)[-1:])
@@ -45,6 +48,8 @@ def _kind(path: Path) -> Literal["npy", "npz", "svmlight"]:
         raise DataError(f"{path}: {inner} files are not supported; this version has {_SUPPORTED}")
     if inner in (".npy", ".npz") and packed:
         raise DataError(f"{path}: {inner} files cannot be compressed as a whole; expected a plain {inner}")
+    if inner == ".store" and not packed:
+        return "store"
     return "npy" if inner == ".npy" else "npz" if inner == ".npz" else "svmlight"
 
 
@@ -54,7 +59,8 @@ def read(path: PathLike, *, y: PathLike | None = None, **options: Unpack[ReadOpt
     A name that ends in ``.npz`` holds arrays X, y, groups and weight (all but X optional), or a sparse matrix
     as :func:`scipy.sparse.save_npz` writes it, possibly with y, groups and weight added; without y, the
     labels of the result are None. A name that ends in ``.npy`` holds X only. Any other name is svmlight text,
-    compressed if the name ends in ``.gz``, ``.bz2``, ``.xz`` or ``.zst``. CSV is not supported.
+    compressed if the name ends in ``.gz``, ``.bz2``, ``.xz`` or ``.zst``. Of a name that ends in ``.store``, X is a
+    :class:`~bmrm.Store`, whose rows stay on disk. CSV, Parquet and Arrow are for :func:`~bmrm.convert`.
 
     Parameters
     ----------
@@ -87,12 +93,14 @@ def read(path: PathLike, *, y: PathLike | None = None, **options: Unpack[ReadOpt
     """
     file = Path(path)
     kind = _kind(file)
+    if kind in ("svmlight", "store") and y is not None:
+        raise TypeError("y is for .npy and .npz files; svmlight text and stores have their own labels")
     if kind == "svmlight":
-        if y is not None:
-            raise TypeError("y is for .npy and .npz files; svmlight text has its own labels")
         return read_svmlight(path, **options)
     if options:
         raise TypeError(f"{sorted(options)} are options of svmlight text; {path} is a .{kind} file")
+    if kind == "store":
+        return Store(file).dataset()
     if file.is_dir():
         raise DataError(f"{path}: is a directory; expected a file")
     data = read_npy(file) if kind == "npy" else read_npz(file)
@@ -159,7 +167,9 @@ def write(
         return
     if options:
         raise TypeError(f"{sorted(options)} are options of svmlight text; {path} is a .{kind} file")
-    if kind == "npy":
+    if kind == "store":
+        convert(dataset, file)
+    elif kind == "npy":
         write_npy(file, dataset)
     else:
         write_npz(file, dataset)

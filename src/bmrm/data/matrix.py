@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from bmrm import _core
+from bmrm.data.store import Store
+from bmrm.data.stream import StreamedMatrix
+from bmrm.data.threads import checked_threads, default_threads
 
 Array: TypeAlias = npt.NDArray[np.float64]
 
-
-def default_threads() -> int:
-    """Return the number of cores this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
-
-
-def checked_threads(n_threads: int | None) -> int:
-    """Return the number of threads asked for, or all cores for None."""
-    if n_threads is None:
-        return default_threads()
-    if not isinstance(n_threads, (int, np.integer)) or isinstance(n_threads, bool) or n_threads < 1:
-        raise ValueError(f"n_threads must be a whole number of at least 1, got {n_threads!r}")
-    return int(n_threads)
+__all__ = ["Design", "WideDesign", "checked_threads", "default_threads"]
 
 
 class Design:
@@ -37,7 +26,8 @@ class Design:
 
     Parameters
     ----------
-    X : array or scipy sparse matrix of shape (m, d)
+    X : array or scipy sparse matrix of shape (m, d), or Store
+        Of a store, the rows stay on disk.
     intercept : bool
         Whether w has one more coordinate, the coefficient of a column of ones.
     n_threads : int, optional
@@ -54,6 +44,9 @@ class Design:
     def __init__(self, X: Any, intercept: bool = False, n_threads: int | None = None) -> None:
         self.n_threads = checked_threads(n_threads)
         self.intercept = bool(intercept)
+        if isinstance(X, Store):
+            self.matrix = cast(_core.Matrix, X.matrix)  # what it lacks, single rows, no solver asks of it
+            return
         self.matrix = _sparse_matrix(X, self.n_threads) if _is_sparse(X) else _dense_matrix(X)
         bad = self.matrix.first_nonfinite(self.n_threads)
         if bad is not None:
@@ -80,6 +73,17 @@ class Design:
     def n_scores(self) -> int:
         """Length of X w."""
         return self.n_rows
+
+    @property
+    def streamed(self) -> bool:
+        """Whether rows are read from disk for each product, and cannot be taken one at a time."""
+        return isinstance(self.matrix, StreamedMatrix)
+
+    @property
+    def plane_bytes(self) -> int | None:
+        """How many bytes of planes a limit of memory leaves room for; None without such a limit."""
+        matrix: Any = self.matrix
+        return matrix.room_for_planes(self.n_scores, self.dim) if self.streamed else None
 
     def widened(self, k: int) -> WideDesign:
         """Return the same data with k scores for each row."""
@@ -121,6 +125,15 @@ class Design:
     def columns(self) -> _core.Columns:
         """A copy of X by columns, made on first use and kept: it takes as much memory as X."""
         return _core.columns(self.matrix)
+
+    def column_sizes(self) -> tuple[Array, npt.NDArray[np.int64]]:
+        """Return the sum of squares of each column and the number of its entries that are not 0."""
+        matrix: Any = self.matrix
+        if isinstance(matrix, StreamedMatrix):
+            return matrix.column_sizes()
+        squares, counts = np.zeros(self.n_cols), np.zeros(self.n_cols, np.int64)
+        _core.column_sizes(matrix, None, squares, counts, self.n_threads)
+        return squares, counts
 
     def row_norms(self) -> Array:
         """Return the squared Euclidean norm of every row, the constant column included."""

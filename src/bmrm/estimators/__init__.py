@@ -15,6 +15,8 @@ from bmrm.estimators.ordinal import OrdinalRegressor
 from bmrm.estimators.ranking import Ranker
 from bmrm.estimators.regression import LinearRegressor
 from bmrm.estimators.score import ScoreClassifier
+from bmrm.estimators.sequences import SequenceLabeler
+from bmrm.estimators.structured import StructuredPredictor
 
 __all__ = [
     "HierarchicalClassifier",
@@ -25,4 +27,6 @@ __all__ = [
     "OrdinalRegressor",
     "Ranker",
     "ScoreClassifier",
+    "SequenceLabeler",
+    "StructuredPredictor",
 ]

@@ -11,10 +11,12 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _check_partial_fit_first_call
 
-from bmrm.estimators.base import LAM, Sample, checked_weight
+from bmrm.estimators.base import Sample
 from bmrm.estimators.callbacks import with_callbacks
 from bmrm.estimators.labels import classes_of, codes_of, cost_matrix, two_classes, with_class_weight
+from bmrm.estimators.minimizer import LAM, checked_weight
 from bmrm.estimators.partial import PartialModel
+from bmrm.estimators.stored import takes_store
 from bmrm.losses import LOSSES, Logistic, Loss, MulticlassHinge, ScaledMulticlassHinge, Softmax
 from bmrm.losses.multiclass import of_all_classes
 from bmrm.losses.vector import ClassLoss
@@ -188,6 +190,7 @@ class LinearClassifier(ClassifierMixin, PartialModel):  # type: ignore[misc]
         self.costs = costs
 
     @with_callbacks  # type: ignore[untyped-decorator]
+    @takes_store
     def fit(
         self,
         X: Any,
@@ -199,7 +202,7 @@ class LinearClassifier(ClassifierMixin, PartialModel):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (m, d), or data frame
+        X : array or sparse matrix of shape (m, d), data frame, or Store
             float32 and float64, C-ordered or of compressed rows, are used in place.
         y : array-like of shape (m,)
             Labels of any kind.

@@ -12,10 +12,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from bmrm import losses
-from bmrm.estimators.base import LAM
 from bmrm.estimators.callbacks import with_callbacks
 from bmrm.estimators.joint import JointModel
 from bmrm.estimators.labels import cost_matrix
+from bmrm.estimators.minimizer import LAM
+from bmrm.estimators.stored import takes_store
 from bmrm.losses import HierarchicalHinge, HierarchicalSoftmax, Tree
 from bmrm.losses.hierarchy import HierarchicalLoss
 from bmrm.losses.tree import nodes_of, tree_of
@@ -131,12 +132,13 @@ class HierarchicalClassifier(ClassifierMixin, JointModel):  # type: ignore[misc]
         self.verbose = verbose
 
     @with_callbacks  # type: ignore[untyped-decorator]
+    @takes_store
     def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> HierarchicalClassifier:
         """Find the weights, and prove how far from optimal they are at most.
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (m, d), or data frame
+        X : array or sparse matrix of shape (m, d), data frame, or Store
         y : array-like of shape (m,)
             Names of nodes; paths such as ``"a/b/c"`` where no tree is given.
         sample_weight : array-like of shape (m,), optional

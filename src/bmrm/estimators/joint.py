@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from bmrm.estimators.base import LinearModel, checked_weight
+from bmrm.estimators.base import LinearModel
+from bmrm.estimators.minimizer import checked_weight
 from bmrm.losses import Loss
 from bmrm.risks.base import Array
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
-from bmrm.estimators.base import checked_weight
+from bmrm.estimators.minimizer import checked_weight
 from bmrm.risks.base import Array
 
 

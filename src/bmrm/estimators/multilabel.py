@@ -9,9 +9,10 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from sklearn.preprocessing import MultiLabelBinarizer
 
-from bmrm.estimators.base import LAM, checked_weight
 from bmrm.estimators.callbacks import with_callbacks
 from bmrm.estimators.joint import JointModel
+from bmrm.estimators.minimizer import LAM, checked_weight
+from bmrm.estimators.stored import takes_store
 from bmrm.losses import Loss
 from bmrm.losses.multilabel import check_order
 from bmrm.outcomes import least_mistakes
@@ -109,12 +110,13 @@ class MultilabelClassifier(ClassifierMixin, JointModel):  # type: ignore[misc]
         return tags
 
     @with_callbacks  # type: ignore[untyped-decorator]
+    @takes_store
     def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> MultilabelClassifier:
         """Find the weights, and prove how far from optimal they are at most.
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (m, d), or data frame
+        X : array or sparse matrix of shape (m, d), data frame, or Store
         y : matrix (m, k) of zeros and ones, dense or sparse, or a sequence of m sets of labels
             Rows with no label, or with all of them, order nothing and are named in a warning.
         sample_weight : array-like of shape (m,), optional

@@ -8,8 +8,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import OutlierMixin
 
-from bmrm.estimators.base import LAM, LinearModel, checked_weight
+from bmrm.estimators.base import LinearModel
 from bmrm.estimators.callbacks import with_callbacks
+from bmrm.estimators.minimizer import LAM, checked_weight
+from bmrm.estimators.stored import takes_store
 from bmrm.losses import Loss
 from bmrm.regularizers import Regularizer
 from bmrm.risks.base import Array
@@ -134,6 +136,7 @@ class NoveltyDetector(OutlierMixin, LinearModel):  # type: ignore[misc]
         self.verbose = verbose
 
     @with_callbacks  # type: ignore[untyped-decorator]
+    @takes_store
     def fit(
         self,
         X: Any,
@@ -145,7 +148,7 @@ class NoveltyDetector(OutlierMixin, LinearModel):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (m, d), or data frame
+        X : array or sparse matrix of shape (m, d), data frame, or Store
             float32 and float64, C-ordered or of compressed rows, are used in place.
         y : ignored
             There are no targets.

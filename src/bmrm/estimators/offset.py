@@ -55,7 +55,7 @@ def centered(problem: Problem, w: Array, upper: float) -> tuple[Array, float]:
     (array([1., 0.]), 0.25)
     """
     risk = problem.risk
-    if not (isinstance(risk, LinearRisk) and _is_free(problem)):
+    if not (isinstance(risk, LinearRisk) and risk.kernel is not None and _is_free(problem)):
         return w, upper
     slopes = _along_constant(risk, w)
     lower_end, upper_end = _leftmost(slopes), -_leftmost(_mirrored(slopes))
@@ -71,7 +71,7 @@ def centered(problem: Problem, w: Array, upper: float) -> tuple[Array, float]:
 def _is_free(problem: Problem) -> bool:
     """Whether w ends in an unpenalized, unbounded constant that a piecewise loss may leave undecided."""
     regularizer, risk = problem.regularizer, problem.risk
-    if not {Trait.PIECEWISE, Trait.COMPILED} <= problem.traits or not isinstance(regularizer, Separable):
+    if Trait.PIECEWISE not in problem.traits or not isinstance(regularizer, Separable):
         return False
     last = risk.dim - 1
     ends = [np.broadcast_to(end, (risk.dim,))[last] for end in (regularizer.lower, regularizer.upper)]

@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import RegressorMixin
 
-from bmrm.estimators.base import LAM, checked_weight
 from bmrm.estimators.callbacks import with_callbacks
 from bmrm.estimators.joint import JointModel
+from bmrm.estimators.minimizer import LAM, checked_weight
+from bmrm.estimators.stored import takes_store
 from bmrm.losses import Loss
 from bmrm.outcomes import least_absolute_thresholds
 from bmrm.regularizers import Regularizer
@@ -91,12 +92,13 @@ class OrdinalRegressor(RegressorMixin, JointModel):  # type: ignore[misc]
         self.verbose = verbose
 
     @with_callbacks  # type: ignore[untyped-decorator]
+    @takes_store
     def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> OrdinalRegressor:
         """Find w and the thresholds, and prove how far from optimal w is at most.
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (m, d), or data frame
+        X : array or sparse matrix of shape (m, d), data frame, or Store
         y : array-like of shape (m,)
             Grades: numbers, at least two different ones.
         sample_weight : array-like of shape (m,), optional

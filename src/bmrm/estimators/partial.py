@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from bmrm import solvers
 from bmrm._traits import Trait
-from bmrm.estimators.base import LinearModel, Sample, seed_of
+from bmrm.estimators.base import LinearModel, Sample
+from bmrm.estimators.minimizer import Task, seed_of
 from bmrm.problem import Problem, missing
 from bmrm.risks.base import Array
 from bmrm.solvers.stochastic import Carried, Stochastic
@@ -31,9 +33,7 @@ class PartialModel(LinearModel):
     _carried: list[Carried]
     _rng: np.random.Generator
 
-    def _minimize(
-        self, sample: Sample, targets: Callable[[int], Array | None], n_problems: int = 1, resume: bool = True
-    ) -> None:
+    def _minimize(self, sample: Task, targets: Callable[[int], Any], n_problems: int = 1, resume: bool = True) -> None:
         """Solve the problems anew; a later partial_fit begins where they ended."""
         self.__dict__.pop("_carried", None)
         super()._minimize(sample, targets, n_problems, resume)

@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.metrics import ndcg_score
 
-from bmrm.estimators.base import LAM, checked_weight
 from bmrm.estimators.callbacks import with_callbacks
 from bmrm.estimators.joint import JointModel
+from bmrm.estimators.minimizer import LAM, checked_weight
+from bmrm.estimators.stored import takes_store
 from bmrm.losses import Loss
 from bmrm.losses.ranking import for_ranking
 from bmrm.losses.sets import query_codes
@@ -94,6 +95,7 @@ class Ranker(JointModel):
         return tags
 
     @with_callbacks  # type: ignore[untyped-decorator]
+    @takes_store
     def fit(
         self, X: Any, y: Any, qid: npt.ArrayLike | None = None, sample_weight: npt.ArrayLike | None = None
     ) -> Ranker:
@@ -101,7 +103,7 @@ class Ranker(JointModel):
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (m, d), or data frame
+        X : array or sparse matrix of shape (m, d), data frame, or Store
         y : array-like of shape (m,)
             Grades: larger is more relevant.
         qid : array-like of shape (m,), optional

@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import RegressorMixin
 
-from bmrm.estimators.base import LAM, checked_weight
 from bmrm.estimators.callbacks import with_callbacks
+from bmrm.estimators.minimizer import LAM, checked_weight
 from bmrm.estimators.partial import PartialModel
+from bmrm.estimators.stored import takes_store
 from bmrm.losses import Loss, Poisson
 from bmrm.regularizers import Regularizer
 from bmrm.risks.base import Array
@@ -150,6 +151,7 @@ class LinearRegressor(RegressorMixin, PartialModel):  # type: ignore[misc]
         return tags
 
     @with_callbacks  # type: ignore[untyped-decorator]
+    @takes_store
     def fit(
         self,
         X: Any,
@@ -161,7 +163,7 @@ class LinearRegressor(RegressorMixin, PartialModel):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (m, d), or data frame
+        X : array or sparse matrix of shape (m, d), data frame, or Store
             float32 and float64, C-ordered or of compressed rows, are used in place.
         y : array-like of shape (m,), or (m, k) for `multivariate_regression`
             Numbers.

@@ -9,10 +9,11 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 
 from bmrm import losses
-from bmrm.estimators.base import LAM, checked_weight
 from bmrm.estimators.callbacks import with_callbacks
 from bmrm.estimators.joint import JointModel
 from bmrm.estimators.labels import classes_of, two_classes
+from bmrm.estimators.minimizer import LAM, checked_weight
+from bmrm.estimators.stored import takes_store
 from bmrm.losses.scores import number_of
 from bmrm.outcomes import score_threshold
 from bmrm.regularizers import Regularizer
@@ -158,12 +159,13 @@ class ScoreClassifier(ClassifierMixin, JointModel):  # type: ignore[misc]
         return losses.LOSSES[self.loss].takes_offset
 
     @with_callbacks  # type: ignore[untyped-decorator]
+    @takes_store
     def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> ScoreClassifier:
         """Find w and a threshold, and prove how far from optimal w is at most.
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (m, d), or data frame
+        X : array or sparse matrix of shape (m, d), data frame, or Store
         y : array-like of shape (m,)
             Two labels of any kind; the larger one is positive.
         sample_weight : array-like of shape (m,), optional

@@ -38,12 +38,13 @@ from bmrm.losses.regression import (
 )
 from bmrm.losses.scalar import ScalarLoss
 from bmrm.losses.scores import BreakEven, FBeta, Ordinal, PrecisionAtK, RecallAtK, RocArea
-from bmrm.losses.structured import StructuredHinge, StructuredLog, StructuredLoss
+from bmrm.losses.structured import STRUCTURED_LOSSES, StructuredHinge, StructuredLog, StructuredLoss
 from bmrm.losses.tree import Tree
 from bmrm.losses.vector import VectorLoss
 
 __all__ = [
     "LOSSES",
+    "STRUCTURED_LOSSES",
     "BreakEven",
     "EpsilonInsensitive",
     "ExpectedRankUtility",
@@ -109,4 +110,9 @@ def get(name: str | Loss, **parameters: Any) -> Loss:
     """
     if isinstance(name, Loss):
         return name
+    if name in STRUCTURED_LOSSES:
+        raise ValueError(
+            f"loss '{name}' is for outputs of a structured model, not for rows of a matrix: use SequenceLabeler, "
+            f"StructuredPredictor, or StructuredRisk with bmrm.losses.{STRUCTURED_LOSSES[name].__name__}(model)"
+        )
     return LOSSES.make(name, parameters)

@@ -38,6 +38,8 @@ class Risk(ABC):
         Products with the data so far; two of them make a pass.
     n_threads : int
         Threads for vectors as long as w.
+    plane_bytes : int or None
+        How many bytes of planes there is room for, where memory is limited.
     """
 
     dim: int
@@ -46,6 +48,7 @@ class Risk(ABC):
     unpenalized: tuple[int, ...] = ()
     products: int = 0
     n_threads: int = 1
+    plane_bytes: int | None = None
     _last: Any = None
 
     @abstractmethod
@@ -72,8 +75,13 @@ class Risk(ABC):
         """Return a plane below R, high at w, that costs no evaluation: by answers of earlier ones; None if none is."""
         return None
 
-    def forget(self) -> None:
-        """Forget what was computed for the last w: a run is the same whatever was computed before it."""
+    @property
+    def memory(self) -> Any:
+        """What a run that goes on later needs of the evaluations so far, beside the planes; None if nothing."""
+        return None
+
+    def forget(self, memory: Any = None) -> None:
+        """Forget all evaluations but those of the memory: a run is the same whatever was computed before it."""
         self._last = None
 
     def bracket(self) -> list[Array]:

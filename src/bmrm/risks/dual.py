@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bmrm import _core
+from bmrm._states import kept
 from bmrm.risks.base import Array
 from bmrm.risks.linear import LinearRisk
 
@@ -17,6 +18,7 @@ _WIDE = 1e12  # the q with which slopes come out next to 0
 _FLAT = 1e-9  # of the loss, above its floor: there a slope of 0 is as good
 
 
+@kept
 @dataclass
 class DualPoint:
     """For each row a slope s_i and b_i, so that b_i + s_i f lies below the loss of a score f; and their w.

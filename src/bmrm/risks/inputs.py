@@ -8,9 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from bmrm import _core
+from bmrm._traits import Trait
 from bmrm.losses import Loss
 from bmrm.losses import get as get_loss
 from bmrm.risks.base import Array
+
+OF_ROWS = frozenset({Trait.ROWS, Trait.DUAL_ROWS, Trait.CURVED_ROWS, Trait.COMPILED})
 
 
 def made_loss(loss: Any) -> Loss:
@@ -62,3 +65,16 @@ def normalized(sample_weight: npt.ArrayLike, m: int) -> Array:
     normalized: Array = weight / largest  # first, so that their sum cannot overflow
     normalized /= normalized.sum()
     return normalized
+
+
+def traits_of(loss: Loss, compiled: bool, vectors: bool, streamed: bool) -> frozenset[Trait]:
+    """Return what a linear risk can do: by its loss, by how that runs, and by where the rows are."""
+    traits = loss.traits
+    if compiled or vectors:
+        traits |= {Trait.CACHED_LINE}
+    if compiled:
+        traits |= {Trait.COMPILED}
+        if not loss.tilt:
+            traits |= {Trait.ROWS, Trait.DUAL_ROWS}
+            traits |= {Trait.CURVED_ROWS} if Trait.CURVATURE in loss.traits else frozenset()
+    return traits - OF_ROWS if streamed else traits

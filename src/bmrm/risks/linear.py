@@ -13,7 +13,7 @@ from bmrm._traits import Trait
 from bmrm.data.matrix import Design
 from bmrm.losses import Loss, VectorLoss
 from bmrm.risks.base import Array, Line, Point, Risk
-from bmrm.risks.inputs import made_loss, normalized, raw_targets, row_vector
+from bmrm.risks.inputs import made_loss, normalized, raw_targets, row_vector, traits_of
 from bmrm.risks.space import RowSpace
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -27,8 +27,8 @@ class LinearRisk(Risk):
 
     Parameters
     ----------
-    X : array or sparse matrix (m, d), or Design
-        float32 and float64, C-ordered or CSR, are used in place.
+    X : array or sparse matrix (m, d), Store, or Design
+        float32 and float64, C-ordered or CSR, are used in place; the rows of a store stay on disk.
     y : array-like (m,) or None
         Raw targets; the loss checks and encodes them. None for losses without targets.
     loss : Loss or str
@@ -99,14 +99,8 @@ class LinearRisk(Risk):
             k = self.n_outputs
             free = loss.free_constants(self.targets) if isinstance(loss, VectorLoss) else range(k)
             self.unpenalized = tuple(int(self.dim - k + c) for c in free)
-        self.traits = loss.traits
-        if self.kernel is not None:
-            self.traits |= {Trait.CACHED_LINE, Trait.COMPILED}
-            if not loss.tilt:
-                self.traits |= {Trait.ROWS, Trait.DUAL_ROWS}
-                self.traits |= {Trait.CURVED_ROWS} if Trait.CURVATURE in loss.traits else frozenset()
-        elif self.vectors is not None:
-            self.traits |= {Trait.CACHED_LINE}
+        self.traits = traits_of(loss, self.kernel is not None, self.vectors is not None, self.design.streamed)
+        self.plane_bytes = self.design.plane_bytes
         self.n_threads = self.design.n_threads
         self.products = 0
         self._last: tuple[Array, Array] | None = None  # w and its scores, until a run begins
@@ -156,8 +150,8 @@ class LinearRisk(Risk):
         return point
 
     def space(self) -> RowSpace | None:
-        """Return the space of the rows; none where a subgradient has a part that comes from no row."""
-        return None if self.loss.tilt else RowSpace(self)
+        """Return the space of the rows; none where a subgradient has a part from no row, or rows are on disk."""
+        return None if self.loss.tilt or self.design.streamed else RowSpace(self)
 
     def at(self, w: Array, remembered: Array | None = None) -> LinearPoint:
         """Return w with its scores: one product, none if the scores are remembered."""
@@ -225,10 +219,7 @@ class LinearRisk(Risk):
 
         The data are read for it once, whatever is solved with them, and so it counts for no run.
         """
-        design = self.design
-        squares, counts = np.zeros(design.n_cols), np.zeros(design.n_cols, np.int64)
-        _core.column_sizes(design.matrix, None, squares, counts, design.n_threads)
-        return squares, counts
+        return self.design.column_sizes()
 
     def bracket(self) -> list[Array]:
         """Return w = 0 with the learned offset on both sides of the scores, where the loss has no floor."""

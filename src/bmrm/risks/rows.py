@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bmrm import _core
+from bmrm._states import kept
 from bmrm.risks.base import Array
 from bmrm.risks.linear import LinearRisk
 
@@ -20,6 +21,7 @@ _SMALLEST = 2.0**-40
 _EPS = float(np.finfo(np.float64).eps)
 
 
+@kept
 @dataclass
 class Course:
     """Where a stochastic method is: everything that it needs to go on.

@@ -10,11 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from bmrm._traits import Trait
 from bmrm.risks.base import Array, Line, Point, Risk
+from bmrm.risks.inputs import OF_ROWS
 from bmrm.risks.space import RowSpace
-
-_OF_ROWS = frozenset({Trait.ROWS, Trait.DUAL_ROWS, Trait.CURVED_ROWS, Trait.COMPILED})
 
 
 def powers_of_two(sizes: Array) -> Array:
@@ -55,8 +53,8 @@ class ScaledRisk(Risk):
     def __init__(self, risk: Risk, c: Array) -> None:
         self.risk, self.c = risk, c
         self.dim, self.floor = risk.dim, risk.floor
-        self.traits = risk.traits - _OF_ROWS
-        self.unpenalized, self.n_threads = risk.unpenalized, risk.n_threads
+        self.traits = risk.traits - OF_ROWS
+        self.unpenalized, self.n_threads, self.plane_bytes = risk.unpenalized, risk.n_threads, risk.plane_bytes
 
     @property
     def products(self) -> int:

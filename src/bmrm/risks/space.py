@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bmrm._states import kept
 from bmrm.risks.base import Array
 
 if TYPE_CHECKING:
     from bmrm.risks.linear import LinearRisk
 
 
+@kept
 class RowSpace:
     """The maps u -> c X'u and v -> X (c v) between the space of the rows and that of w; c changes the units.
 

@@ -13,8 +13,9 @@ from bmrm._traits import Trait
 from bmrm.data.matrix import checked_threads
 from bmrm.losses.structured import StructuredHinge, StructuredLog, StructuredLoss
 from bmrm.risks.base import Array, Point, Risk
+from bmrm.risks.fingerprint import fingerprint
 from bmrm.risks.scored import Loss, Scored, ScoredPoint
-from bmrm.risks.worst_outputs import OracleError, WorstOutputs, in_parallel
+from bmrm.risks.worst_outputs import OracleError, Rows, WorstOutputs, in_parallel
 from bmrm.structured.base import BatchedModel, ScoredModel, StructuredModel, as_pair
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -151,22 +152,38 @@ class StructuredRisk(Risk):
         a, b = found
         return a, b - 4.0 * _EPS * (abs(b) + _core.inner_of_sizes(a, w) + _core.inner_of_sizes(self._sizes, w))
 
-    def forget(self) -> None:
-        """Forget the outputs of the last run."""
+    @property
+    def memory(self) -> tuple[Rows, ...] | None:
+        """The remembered outputs."""
+        return None if self._worst is None else tuple(self._worst.blocks)
+
+    def forget(self, memory: tuple[Rows, ...] | None = None) -> None:
+        """Forget the outputs of the last run, but for those given."""
         super().forget()
         if self._worst is not None:
             self._worst.blocks.clear()
+            self._worst.blocks.extend(memory or ())
 
     def at(self, w: Array, remembered: Any = None) -> Point:
         """Return w with what the model says there."""
         if self._scored is not None:
             return ScoredPoint(self._scored, w, self._scored.scores(w) if remembered is None else remembered)
-        return _StructuredPoint(self, w)
+        point = _StructuredPoint(self, w)
+        point._pair = remembered
+        return point
 
     @property
     def sizes_of_truths(self) -> Array:
         """sum_i p_i |phi(x_i, y_i)|."""
         return self._sizes
+
+
+@fingerprint.register
+def _(risk: StructuredRisk) -> dict[str, Any]:
+    about = {"loss": risk.loss.name, "model": type(risk.model).__name__, "examples": len(risk.examples)}
+    found = about | fingerprint.dispatch(Risk)(risk)
+    risk.forget()
+    return found
 
 
 class _StructuredPoint(Point):
@@ -182,6 +199,10 @@ class _StructuredPoint(Point):
     def plane(self) -> tuple[Array, float]:
         a, b = super().plane
         return a, b - self.rounding
+
+    @property
+    def remembered(self) -> tuple[float, Array]:
+        return self._evaluated()
 
 
 def _added(features: list[Any], p: Array, dim: int) -> Array:

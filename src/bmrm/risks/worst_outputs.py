@@ -8,8 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import numpy as np
-from scipy import sparse
 
+from bmrm import _sparse as sparse
+from bmrm._states import kept
 from bmrm.risks.base import Array
 from bmrm.structured.base import Examples, Indices, Scaling, StructuredModel, as_pair
 
@@ -22,6 +23,7 @@ class OracleError(ValueError):
     """A model's answer that cannot be right: an output that is worse than the true one, or a loss below 0."""
 
 
+@kept
 class Rows:
     """One output for each example: l_i(w) >= costs_i + <rows_i, w> for all w, equal where it was found.
 
@@ -33,6 +35,13 @@ class Rows:
 
     def __init__(self, costs: Array, rows: sparse.csr_array) -> None:
         self.costs, self.rows = costs, rows
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.costs, self.rows.data, self.rows.indices, self.rows.indptr, self.rows.shape[1]
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        costs, *parts, dim = state
+        self.costs, self.rows = costs, sparse.csr_array(tuple(parts), shape=(costs.size, dim))
 
     def at(self, w: Array) -> Array:
         """Return what each output makes of its example's loss."""

@@ -9,6 +9,7 @@ from itertools import islice
 
 import numpy as np
 
+from bmrm._states import kept
 from bmrm._traits import Trait
 from bmrm.problem import Problem, missing
 from bmrm.regularizers import L2, Zero
@@ -136,10 +137,10 @@ class Auto(Solver, name="auto"):
                 if step.upper <= upper:
                     best, upper = step.w, step.upper
                 watch.see(step)
-                leave = watch.tired and k + 1 < len(solvers)
+                leave = (watch.tired or step.ended) and k + 1 < len(solvers)
                 start = Start(step.w, step.bundle, start.seed, tol=start.tol)
                 kept = (k + 1, None, None, best, upper) if leave else (k, watch, step.memory, step.w, upper)
-                yield Step(best, upper, step.lower, step.bundle, kept)
+                yield Step(best, upper, step.lower, step.bundle, kept, step.ended and not leave)
                 if leave:
                     break
             watch = None
@@ -168,6 +169,7 @@ def _handed_over(problem: Problem, pair: Sequence[Solver], start: Start, best: A
     return Start(best, seed=start.seed, tol=start.tol)
 
 
+@kept
 class _Watch:
     """Sees the gap of every step, and tells when it has not been halved for too long."""
 

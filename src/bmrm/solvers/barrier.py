@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bmrm._states import kept
 from bmrm.risks.base import Array
 
 _WELL_INSIDE = 1e-3
@@ -20,6 +21,7 @@ class Direction:
     v: Array
 
 
+@kept
 class Barrier:
     """Primal and dual variables of many terms, all positive, with u - v + c theta = a, theta + eta = J.
 

@@ -10,10 +10,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bmrm import _core
+from bmrm._errors import DataError
 from bmrm._registry import Registry
 from bmrm._traits import Trait
-from bmrm.bundle.master import Master, MasterSolution
+from bmrm.bundle.master import Master, MasterSolution, master_for
 from bmrm.bundle.planes import Bundle
+from bmrm.bundle.storage import FEWEST_PLANES, cuts_within_budget
 from bmrm.problem import Problem
 from bmrm.risks.base import Array, Point
 from bmrm.risks.space import RowSpace
@@ -66,6 +68,8 @@ class Step:
     memory : object, optional
         Everything else the solver needs to go on from here: arrays, numbers and plain containers of them. A copy
         comes back in `Start`; a solver may go on changing it.
+    ended : bool
+        Whether the solver has no further step to make, whatever its memory.
     """
 
     w: Array
@@ -73,6 +77,7 @@ class Step:
     lower: float
     bundle: Bundle | None = None
     memory: Any = None
+    ended: bool = False
 
 
 class Solver(ABC):
@@ -113,10 +118,25 @@ def bundle_for(problem: Problem, start: Start, max_cuts: int | None, by_slopes: 
             start.bundle.keep_in(space)
         start.bundle.max_cuts = max_cuts or start.bundle.max_cuts
         return start.bundle
-    bundle = Bundle(risk.dim, risk.floor, max_cuts, n_threads=risk.n_threads, space=space)
+    bundle = new_bundle(problem, max_cuts, space)
     for w in risk.bracket():
         bundle.add_point(risk.touch(w))
     return bundle
+
+
+def new_bundle(problem: Problem, max_cuts: int | None, space: RowSpace | None = None) -> Bundle:
+    """Return a bundle without planes; so many of them, or as many as there is room for where memory is limited."""
+    risk = problem.risk
+    if risk.plane_bytes is not None:
+        numbers = risk.dim * master_for(problem.regularizer).plane_copies
+        most, least = cuts_within_budget(numbers, risk.plane_bytes), 8 * FEWEST_PLANES * numbers
+        if risk.plane_bytes < least:
+            raise DataError(
+                f"the memory limit leaves {risk.plane_bytes / 1e6:.4g} MB for planes, but {FEWEST_PLANES} planes of "
+                f"{risk.dim} weights take {least / 1e6:.4g} MB with regularizer '{problem.regularizer.name}'"
+            )
+        max_cuts = most if max_cuts is None else min(max_cuts, most)
+    return Bundle(risk.dim, risk.floor, max_cuts, n_threads=risk.n_threads, space=space)
 
 
 def space_for(problem: Problem) -> RowSpace | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -99,7 +99,7 @@ class Coordinate(Solver, name="coordinate"):
         if len(run.bundle) > 1:
             master = master_for(problem.regularizer)
             run.lower = max(run.lower, solve_master(problem, master, run.bundle, run.upper, run.point.w).lower)
-        yield run.step()
+        yield replace(run.step(), ended=True)
 
 
 class _Run:

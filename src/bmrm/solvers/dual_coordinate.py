@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bmrm._states import kept
 from bmrm._traits import Trait
 from bmrm.bundle.master import master_for
 from bmrm.bundle.planes import Bundle
@@ -26,6 +27,7 @@ _BOLDEST = 0.05
 _GOAL = 0.9  # of the gap asked for: an estimate as small is worth a check
 
 
+@kept
 @dataclass
 class _State:
     """All that a run needs to go on."""

@@ -62,9 +62,10 @@ class Hybrid(Solver, name="hybrid"):
             for step in first:
                 uppers = [*uppers[-self.window :], step.upper]
                 stalled = len(uppers) > self.window and uppers[0] - uppers[-1] < self.share * (step.upper - step.lower)
-                yield replace(step, memory=(None, None) if stalled else (uppers, step.memory))
+                over = stalled or step.ended
+                yield replace(step, memory=(None, None) if over else (uppers, step.memory), ended=False)
                 start, memory = Start(step.w, step.bundle, start.seed, tol=start.tol), None
-                if stalled:
+                if over:
                     break
         for step in LsBMRM(max_cuts=self.max_cuts).steps(problem, replace(start, memory=memory)):
             yield replace(step, memory=(None, step.memory))

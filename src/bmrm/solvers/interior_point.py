@@ -135,7 +135,7 @@ class _Run:
     def _recall(self, memory: dict[str, Any]) -> None:
         self.iteration, self.rows, self.coordinates = memory["iteration"], memory["rows"], memory["coordinates"]
         self.upper, self.lower = memory["upper"], memory["lower"]
-        self._look_at(self.risk.at(memory["w"], memory["scores"]))
+        self.point = self.risk.at(memory["w"], memory["scores"])
 
     def _look_at(self, point: LinearPoint) -> None:
         self.point = point

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from bmrm import _core, linesearch
+from bmrm._states import kept
 from bmrm._traits import Trait
 from bmrm.bundle.master import Master, master_for
 from bmrm.bundle.planes import Bundle
 from bmrm.problem import Problem
 from bmrm.risks.base import Array, Point
-from bmrm.solvers.base import Solver, Start, Step, solve_master
+from bmrm.solvers.base import Solver, Start, Step, new_bundle, solve_master
 from bmrm.solvers.bounds import bound_with
 
 _REFRESH = 20
@@ -26,6 +27,7 @@ _SMALLEST = 1e-150  # of s'y and y'y: below, products of them underflow
 _PLANE_BYTES = 1 << 27  # what planes may take, unless that is fewer than 24: old ones say little about the minimum
 
 
+@kept
 class Memory:
     """The last pairs (s, y) of steps and gradient changes, and the two-loop recursion over them.
 
@@ -107,7 +109,7 @@ class LBFGS(Solver, name="lbfgs"):
     def steps(self, problem: Problem, start: Start) -> Iterator[Step]:
         """Yield one step for each line search; end when a gradient step makes no progress."""
         risk, regularizer = problem.risk, problem.regularizer
-        bundle = start.bundle or Bundle(risk.dim, risk.floor, self.planes, n_threads=risk.n_threads)
+        bundle = start.bundle or new_bundle(problem, self.planes)
         master, resumed = master_for(regularizer), start.memory is not None
         memory, iteration, scores = start.memory or (Memory(self.memory), 0, None)
         point = risk.at(start.w, scores)
@@ -129,7 +131,7 @@ class LBFGS(Solver, name="lbfgs"):
                 moved = _descend(problem, point, upper, -gradient)
             if moved is None:
                 lower = tightened(problem, master, bundle, upper, point)
-                yield Step(point.w, upper, lower, bundle)
+                yield Step(point.w, upper, lower, bundle, ended=True)
                 return
             new_upper, new_gradient = _objective(problem, moved)
             memory.push(moved.w - point.w, new_gradient - gradient)

@@ -6,6 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
+from bmrm._states import kept
 from bmrm.risks.base import Array
 
 
@@ -25,6 +26,7 @@ class Metric(Protocol):
         ...
 
 
+@kept
 class Identity:
     """B = I, whatever comes: steepest descent."""
 
@@ -42,6 +44,7 @@ class Identity:
         return g
 
 
+@kept
 class Dense:
     """The matrix B itself, d x d, kept by the update (6).
 

@@ -89,7 +89,7 @@ class Newton(Solver, name="newton"):
             yield run.step()
         while run.advance():
             yield run.step()
-        yield run.last_step()
+        yield replace(run.last_step(), ended=True)
 
 
 class _Run:
@@ -110,14 +110,15 @@ class _Run:
         )
         self.iteration: int
         self.lower: float
-        best, self.iteration, scores, self.lower, formed = start.memory or (None, 0, None, risk.floor, Formed())
+        begun = (start.w, None, 0, None, risk.floor, Formed())
+        w, upper, self.iteration, scores, self.lower, formed = start.memory or begun
         self._by_products = not self.system.forms_matrix and self.flat is None
         exact = self._by_products or self.flat is not None
         self.tol, self.matrix = start.tol, StepMatrix(self.system, self.curvature, formed, exact)
-        self._move_to(risk.at(start.w if best is None else best, scores))
+        self._move_to(risk.at(w, scores))
         self.best, self.best_upper = self.point.w, self.upper
-        if best is not None:
-            self.best, self.best_upper = start.w, problem.objective(start.w)
+        if upper is not None:
+            self.best, self.best_upper = start.w, upper
 
     def _move_to(self, point: LinearPoint) -> None:
         self.point = point
@@ -141,7 +142,7 @@ class _Run:
             helps = np.inf if self._by_products else helps  # the master costs little beside such a step
             lower = bound_with(problem, self.master, bundle, self.best_upper, point, self.tol, helps)
             self.lower = max(self.lower, lower)
-        memory = (point.w, self.iteration, point.remembered, self.lower, self.matrix.formed)
+        memory = (point.w, self.best_upper, self.iteration, point.remembered, self.lower, self.matrix.formed)
         return Step(self.best, self.best_upper, self.lower, bundle, memory)
 
     def last_step(self) -> Step:

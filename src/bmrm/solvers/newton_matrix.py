@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from bmrm._states import kept
 from bmrm.risks.base import Array
 from bmrm.risks.curvature import RowCurvature
 from bmrm.solvers.newton_system import NewtonSystem
@@ -16,6 +17,7 @@ _FAR = 0.05  # gap over J
 _SHORT = 0.5  # step: the matrix was not near the right one
 
 
+@kept
 @dataclass(frozen=True)
 class Formed:
     """The last matrix: at which scores it was formed, whether of a part of the rows, and how often it was used."""

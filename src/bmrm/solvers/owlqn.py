@@ -67,14 +67,14 @@ class OWLQN(Solver, name="owlqn"):
     def steps(self, problem: Problem, start: Start) -> Iterator[Step]:
         """Yield one step for each search; end when a pseudo-gradient step makes no progress."""
         bundle, master = bundle_for(problem, start, self.planes), master_for(problem.regularizer)
-        memory, remembered, iteration = start.memory or (Memory(self.memory), None, 0)
+        memory, remembered, iteration, lower = start.memory or (Memory(self.memory), None, 0, -np.inf)
         point = problem.risk.at(start.w, remembered)
         upper = objective(problem, point)
-        lower, fallen = -np.inf, np.inf
+        fallen = np.inf
         if start.memory is None:
             bundle.add_point(point)
             lower = bound(problem, master, bundle, upper, point, np.inf, _CUT, iteration)
-            yield Step(point.w, upper, lower, bundle, (memory, point.remembered, iteration))
+            yield Step(point.w, upper, lower, bundle, (memory, point.remembered, iteration, lower))
         while True:
             iteration += 1
             moved = self._advance(problem, point, upper, memory, bundle)
@@ -86,10 +86,10 @@ class OWLQN(Solver, name="owlqn"):
             fallen = fallen if moved is not None else 0.0
             found = bound(problem, master, bundle, upper, point, fallen, _CUT, iteration)
             if moved is None and not found > lower:
-                yield Step(point.w, upper, found, bundle)
+                yield Step(point.w, upper, found, bundle, ended=True)
                 return
             lower = max(lower, found)
-            yield Step(point.w, upper, lower, bundle, (memory, point.remembered, iteration))
+            yield Step(point.w, upper, lower, bundle, (memory, point.remembered, iteration, lower))
 
     def _advance(self, problem: Problem, point: Point, upper: float, memory: Memory, bundle: Bundle) -> Point | None:
         """Return the next point; None if even the pseudo-gradient itself leads nowhere."""

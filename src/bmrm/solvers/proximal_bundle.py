@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from bmrm._states import kept
 from bmrm._traits import Trait
 from bmrm.bundle.planes import Bundle
 from bmrm.bundle.qp import L2Master
@@ -19,6 +20,7 @@ from bmrm.solvers.ls_bmrm import advance
 _REFRESH = 50
 
 
+@kept
 @dataclass(frozen=True)
 class Balance:
     """The weights tau_i of the proximal terms so far, by the balancing heuristic with the optimistic R.
@@ -33,9 +35,14 @@ class Balance:
     R: float
 
     @classmethod
-    def first(cls, lam: float, w: Array) -> Balance:
-        """Return the state before the first term."""
-        return cls(0, 0.0, np.zeros_like(w), min(1.0, lam**-0.5))
+    def first(cls, lam: float, w: Array, value: float, slope: float) -> Balance:
+        """Return the state before the first term: R = min(1, 1 / sqrt(lam)) where J(w) and the slope there are 1.
+
+        In other units R is the distance after which a risk with that slope would be 0, at most the norm at which the
+        regularizer alone is as large as J(w).
+        """
+        R = min(value / slope, np.sqrt(value / lam)) if value > 0.0 and slope > 0.0 else 1.0
+        return cls(0, 0.0, np.zeros_like(w), float(R) if 0.0 < R < np.inf else 1.0)
 
     def after(self, lam: float, w: Array, norm: float, slope: float) -> Balance:
         """Return the weights with one more term, at w; where its norm reaches R, a new phase with a larger R.
@@ -114,14 +121,16 @@ class ProximalBundle(Solver, name="proximal_bundle"):
         bundle = bundle_for(problem, start, self.max_cuts, by_slopes=True)
         assert isinstance(regularizer, L2)
         master = L2Master(regularizer)
-        w, t, iteration, scores, balance = start.memory or (None, 1.0, 0, None, Balance.first(lam, start.w))
-        best = problem.risk.at(start.w, scores)
+        best = problem.risk.at(start.w, start.memory and start.memory[3])
         upper = lam * regularizer.value(best.w) + best.value
-        if w is None:
+        touched: Array | None = None
+        if start.memory is None:
             bundle.add_point(best)
-            w = touched = best.w
+            w, t, iteration = best.w, 1.0, 0
+            touched = w
+            balance = Balance.first(lam, w, upper - problem.risk.floor, _dual_norm(regularizer, bundle))
         else:
-            touched = None
+            w, t, iteration, _, balance = start.memory
         while True:
             if touched is None:
                 iteration += 1

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bmrm import _core, linesearch
+from bmrm._states import kept
 from bmrm._traits import Trait
 from bmrm.bundle.master import Master, master_for
 from bmrm.bundle.planes import Bundle
@@ -48,6 +49,7 @@ class Rules:
     cut: float = 0.02
 
 
+@kept
 @dataclass
 class _State:
     """What the loop remembers from one step to the next."""
@@ -102,7 +104,7 @@ def quasi_newton_steps(problem: Problem, start: Start, metric: Metric, rules: Ru
         state.lower = max(state.lower, lower)
         if not (_look_around(state, fallen, upper - state.lower) or risen):
             state.lower = max(state.lower, tightened(problem, master, bundle, upper, point))
-            yield Step(point.w, upper, state.lower, bundle)
+            yield Step(point.w, upper, state.lower, bundle, ended=True)
             return
         yield Step(point.w, upper, state.lower, bundle, (state, point.remembered))
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
 
 from bmrm import _core
+from bmrm._states import kept
 from bmrm._traits import Trait
 from bmrm.problem import Problem
 from bmrm.regularizers.base import Separable
@@ -76,9 +77,10 @@ class RowLBFGS(Solver, name="row_lbfgs"):
             yield run.step(start)
         while run.advance_until_due(start.tol, self.patience):
             yield run.step(start)
-        yield run.step(start)
+        yield replace(run.step(start), ended=True)
 
 
+@kept
 @dataclass
 class _State:
     """All that a run needs to go on."""

@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 
 from bmrm import _core
+from bmrm._states import kept
 from bmrm.bundle.master import on_simplex
 from bmrm.risks.base import Array
 
 _FLAT = 1e-12  # of |s| |y|: pairs of less curvature are not kept
 
 
+@kept
 class Pairs:
     """The last pairs (s, y), each as u and X v of v = S^-1 X'u, and their inner products.
 
@@ -40,6 +42,17 @@ class Pairs:
         other._sy[:], other._yy[:], other._order = self._sy, self._yy, self._order.copy()
         other._proposed = self._proposed  # never changed in place
         return other
+
+    def __getstate__(self) -> dict[str, Any]:
+        used = 2 * len(self._order)
+        return vars(self) | {"_u": self._u[:used], "_images": self._images[:used], "_size": self._u.shape[1]}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["most"], state.pop("_size"))  # type: ignore[misc]
+        for name in ("_u", "_images"):
+            rows = state.pop(name)
+            getattr(self, name)[: len(rows)] = rows
+        vars(self).update(state)
 
     def clear(self) -> bool:
         """Forget all pairs; say whether there were any."""
@@ -92,6 +105,7 @@ class Pairs:
         self._yy[:k, place] = self._yy[place, :k] = products[1::2]
 
 
+@kept
 class SlopePlanes:
     """The last planes by their slopes, with the images of their normals, and their best combination.
 

@@ -10,10 +10,9 @@ import numpy as np
 
 from bmrm._traits import Trait
 from bmrm.bundle.master import master_for
-from bmrm.bundle.planes import Bundle
 from bmrm.problem import Problem
 from bmrm.risks.base import Array
-from bmrm.solvers.base import Solver, Start, Step, solve_master
+from bmrm.solvers.base import Solver, Start, Step, new_bundle, solve_master
 
 
 @dataclass(frozen=True)
@@ -21,8 +20,8 @@ class SciPy(Solver, name="scipy"):
     """scipy.optimize.minimize(method="L-BFGS-B") with a duality gap from the planes it pays for (T07 section 4.2).
 
     The optimizer runs for a number of its own iterations at a time; every evaluation contributes a plane. Shows
-    that any optimizer of values and gradients plugs in. It forgets its memory between two steps and is therefore
-    not resumable; `lbfgs` is the solver to prefer.
+    that any optimizer of values and gradients plugs in. It forgets its memory between two steps; `lbfgs` is
+    the solver to prefer.
 
     Parameters
     ----------
@@ -44,16 +43,15 @@ class SciPy(Solver, name="scipy"):
 
     needs = frozenset({Trait.SMOOTH_RISK, Trait.SMOOTH_REGULARIZER})
     refuses = frozenset({Trait.BOUNDS, Trait.UNBOUNDED_RISK})
-    resumable = False
 
     def steps(self, problem: Problem, start: Start) -> Iterator[Step]:
         """Yield one step for each call of the optimizer; end when it makes no progress."""
         from scipy.optimize import minimize
 
         risk, regularizer, lam = problem.risk, problem.regularizer, problem.lam
-        bundle = start.bundle or Bundle(risk.dim, risk.floor, self.planes, n_threads=risk.n_threads)
+        bundle = start.bundle or new_bundle(problem, self.planes)
         master = master_for(regularizer)
-        best, upper = start.w, np.inf
+        best, upper = start.w, np.inf if start.memory is None else start.memory
 
         def objective(w: Array) -> tuple[float, Array]:
             nonlocal best, upper
@@ -71,6 +69,7 @@ class SciPy(Solver, name="scipy"):
             before = upper
             options: Any = {"maxiter": self.inner, "ftol": 0.0, "gtol": 0.0, "maxls": 40}
             minimize(objective, best, jac=True, method="L-BFGS-B", options=options)
-            yield Step(best, upper, solve_master(problem, master, bundle, upper, best).lower, bundle)
-            if not upper < before:
+            lower, ended = solve_master(problem, master, bundle, upper, best).lower, not upper < before
+            yield Step(best, upper, lower, bundle, upper, ended)
+            if ended:
                 return

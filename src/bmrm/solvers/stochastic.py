@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from bmrm._states import kept
 from bmrm._traits import Trait
 from bmrm.bundle.master import master_for
 from bmrm.bundle.planes import Bundle
@@ -22,6 +23,7 @@ from bmrm.solvers.model_bound import model_bound
 _SLOW = 0.5  # J falls by less than this share of the gap in an epoch: the bound is what is missing
 
 
+@kept
 @dataclass
 class Progress:
     """The memory of a stochastic run: where it is, its settings, and the best point."""

@@ -6,7 +6,10 @@ no solver. Losses ask it for worst outputs or partition functions.
 
 from bmrm.structured.base import MODELS, BatchedModel, Examples, ScoredModel, StructuredModel
 from bmrm.structured.chain import ChainModel
+from bmrm.structured.folding import FoldingModel
+from bmrm.structured.matching import MatchingModel
 from bmrm.structured.pystruct import PystructModel
+from bmrm.structured.segments import SemiMarkovModel
 from bmrm.structured.sequences import Sequences
 
 __all__ = [
@@ -14,8 +17,11 @@ __all__ = [
     "BatchedModel",
     "ChainModel",
     "Examples",
+    "FoldingModel",
+    "MatchingModel",
     "PystructModel",
     "ScoredModel",
+    "SemiMarkovModel",
     "Sequences",
     "StructuredModel",
 ]

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from bmrm import _core
+from bmrm import _sparse as sparse
 from bmrm.structured.base import Array, Feature, Indices, Scaling, ScoredModel, StructuredModel
 from bmrm.structured.chain_examples import ChainExamples, Labels, flat_labels
 from bmrm.structured.chain_weights import ChainWeights, checked_costs

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
+from bmrm import _sparse as sparse
 from bmrm.structured.base import Array, Indices
 from bmrm.structured.sequences import Sequences, Tokens
 

@@ -7,7 +7,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
+
+from bmrm import _sparse as sparse
 
 Tokens: TypeAlias = Any  # a float64 array or a csr_array, which share slices and abs
 

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "bmrm/kernel/archive.hpp"
 #include "bmrm/kernel/gram.hpp"
 
 namespace bmrm {
@@ -55,6 +56,13 @@ class UpdatableCholesky {
     }
     --s_;
     entries_.resize(start(s_));
+  }
+
+  void pack(Packer& to) const { to.numbers(entries_); }
+
+  void unpack(Unpacker& from, std::size_t s) {
+    s_ = s;
+    entries_ = from.vector(start(s));
   }
 
   // y := L^{-1} y

@@ -16,6 +16,7 @@ class EqualityRows {
   explicit EqualityRows(std::span<const double> c) : c_(c.begin(), c.end()) {}
 
   std::size_t size() const { return c_.size(); }
+  void pack(Packer& to) const { to.numbers(c_); }
 
   // Whether C x = c up to what a caller's own rounding explains.
   bool feasible(const QpMatrices& data, std::span<const double> x) const {

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "bmrm/kernel/archive.hpp"
 #include "bmrm/kernel/equality_rows.hpp"
 #include "bmrm/kernel/gram.hpp"
 #include "bmrm/kernel/support_kkt.hpp"
@@ -30,6 +31,10 @@ class ActiveSetQp {
     if (c.empty()) throw std::invalid_argument("c must have at least one entry");
     data_.q = c.size();
   }
+
+  // One vector of numbers, and a program that goes on from it to the last digit: see simplex_qp_state.hpp.
+  std::vector<double> packed() const;
+  static ActiveSetQp unpacked(Unpacker from);
 
   std::size_t size() const { return x_.size(); }
   std::size_t rows() const { return rows_.size(); }

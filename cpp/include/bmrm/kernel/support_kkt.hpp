@@ -68,6 +68,28 @@ class SupportKkt {
     for (auto& j : S_) j = names[j];
   }
 
+  // What is left out follows from the rest, digit by digit.
+  void pack(Packer& to) const {
+    to.count(S_.size());
+    for (const std::size_t j : S_) to.count(j);
+    to.numbers(scale_);
+    to.count(rho_.size());
+    to.numbers(rho_);
+    factor_.pack(to);
+    to.count(updated_);
+  }
+
+  void unpack(Unpacker& from, const QpMatrices& data) {
+    S_.resize(from.count(data.H.size()));
+    for (auto& j : S_) j = from.count(data.H.size() - 1);
+    scale_ = from.vector(S_.size());
+    rho_ = from.vector(from.count(data.q));
+    Unpacker::require(rho_.size() == data.q || S_.empty());
+    factor_.unpack(from, S_.size());
+    updated_ = from.count(1) == 1;
+    rows_known_ = false;
+  }
+
   void refactor(const QpMatrices& data) {
     rho_ = wanted_rho(data);
     factor_.clear();

@@ -1,0 +1,125 @@
+"""Tables with named columns, read by pyarrow some rows at a time: Parquet, Arrow and Feather, CSV."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bmrm._errors import DataError
+from bmrm.data.store_writer import Piece
+
+_ROWS = 1 << 14
+_CELLS = 1 << 20  # in one piece
+
+
+def _pyarrow(name: str = "pyarrow") -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise DataError("Parquet, Arrow and CSV files need the pyarrow package: pip install 'bmrm[arrow]'") from error
+
+
+def table_pieces(path: Path, kind: str, target: str | None, group: str | None, weight: str | None) -> Iterator[Piece]:
+    """Yield the rows of a table; all columns that are not named are features, in the order of the file.
+
+    Features are numbers or truth values, without gaps; the target may also be text.
+    """
+    arrow = _pyarrow()
+    failures = (arrow.ArrowInvalid, arrow.ArrowNotImplementedError, arrow.ArrowKeyError, arrow.ArrowTypeError, OSError)
+    named = [name for name in (target, group, weight) if name is not None]
+    row = 0
+    try:
+        for batch in _batches(path, kind, named):
+            names = batch.schema.names
+            absent = [name for name in named if name not in names]
+            if absent:
+                raise DataError(f"{path}: has no column {absent[0]!r}; the columns are {_few(names)}")
+            features = [name for name in names if name not in named]
+            X = _features(path, batch, features, row)
+            parts = [None if name is None else _column(path, batch, name, row) for name in (target, group, weight)]
+            yield Piece(X, parts[0], None, parts[1], parts[2], len(features), str(path), row)
+            row += batch.num_rows
+    except FileNotFoundError as error:
+        raise DataError(f"{path}: cannot be read (No such file or directory)") from error
+    except failures as error:
+        raise DataError(f"{path}: not a readable {kind} file ({' '.join(str(error).split())[:300]})") from error
+
+
+def _batches(path: Path, kind: str, named: list[str]) -> Iterator[Any]:
+    if kind == "parquet":
+        with _pyarrow("pyarrow.parquet").ParquetFile(path, memory_map=False) as file:
+            step = max(min(_ROWS, _CELLS // max(len(file.schema_arrow.names), 1)), 1)
+            yield from file.iter_batches(batch_size=step, use_threads=True)
+    elif kind == "arrow":
+        yield from _sliced(_arrow_batches(path))
+    else:
+        csv = _pyarrow("pyarrow.csv")
+        with csv.open_csv(path) as first:  # the types that its first rows suggest
+            schema = first.schema
+        types = {name: _pyarrow().float64() for name in schema.names if name not in named and _counts(schema, name)}
+        with csv.open_csv(path, convert_options=csv.ConvertOptions(column_types=types)) as reader:
+            yield from _sliced(reader)
+
+
+def _arrow_batches(path: Path) -> Iterator[Any]:
+    ipc = _pyarrow("pyarrow.ipc")
+    with path.open("rb") as raw:
+        whole = raw.read(6) == b"ARROW1"  # else a stream, which has no index of its batches
+        raw.seek(0)
+        if not whole:
+            with ipc.open_stream(raw) as stream:
+                yield from stream
+            return
+        with ipc.open_file(raw) as file:
+            for k in range(file.num_record_batches):
+                yield file.get_batch(k)
+
+
+def _sliced(batches: Any) -> Iterator[Any]:
+    for batch in batches:
+        step = max(_CELLS // max(batch.num_columns, 1), 1)
+        for start in range(0, batch.num_rows, step):
+            yield batch.slice(start, step)
+
+
+def _counts(schema: Any, name: str) -> bool:
+    types = _pyarrow("pyarrow.types")
+    kind = schema.field(name).type
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_null(kind))
+
+
+def _features(path: Path, batch: Any, names: list[str], row: int) -> NDArray[Any]:
+    if not names:
+        raise DataError(f"{path}: has no columns beside those named; expected features")
+    types = _pyarrow("pyarrow.types")
+    single = all(types.is_float32(batch.schema.field(name).type) for name in names)
+    X = np.empty((batch.num_rows, len(names)), np.float32 if single else np.float64)
+    for j, name in enumerate(names):
+        column = _column(path, batch, name, row)
+        if column.dtype.kind not in "biuf":
+            raise DataError(f"{path}: column {name!r} has type {batch.schema.field(name).type}; expected numbers")
+        X[:, j] = column
+    return X
+
+
+def _column(path: Path, batch: Any, name: str, row: int) -> NDArray[Any]:
+    types = _pyarrow("pyarrow.types")
+    column = batch.column(batch.schema.get_field_index(name))
+    if types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if column.null_count:
+        first = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
+        raise DataError(f"{path}: column {name!r} has no value in row {row + first}; gaps are not accepted")
+    if types.is_decimal(column.type):
+        column = column.cast(_pyarrow().float64())
+    array: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+    return array.astype(str) if array.dtype.kind == "O" and types.is_string(column.type) else array
+
+
+def _few(names: list[str]) -> str:
+    return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")

@@ -1,0 +1,22 @@
+"""How many threads to use."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+
+def default_threads() -> int:
+    """Return the number of cores this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def checked_threads(n_threads: int | None) -> int:
+    """Return the number of threads asked for, or all cores for None."""
+    if n_threads is None:
+        return default_threads()
+    if not isinstance(n_threads, (int, np.integer)) or isinstance(n_threads, bool) or n_threads < 1:
+        raise ValueError(f"n_threads must be a whole number of at least 1, got {n_threads!r}")
+    return int(n_threads)

@@ -1,0 +1,58 @@
+"""Training from a store: what is not given comes from the file."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bmrm.data import Store
+
+_FROM_STORE = {"y": "y", "sample_weight": "weight", "qid": "groups"}
+
+
+def takes_store(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a method fit(X, y, ...) take a store as X: labels, weights and queries that are not given are the store's."""
+    signature = inspect.signature(fit)
+
+    @functools.wraps(fit)
+    def fit_store(self: Any, *args: Any, **options: Any) -> Any:
+        X = options.get("X", args[0] if args else None)
+        if not isinstance(X, Store):
+            return fit(self, *args, **options)
+        given = signature.bind_partial(self, *args, **options).arguments
+        for argument, name in _FROM_STORE.items():
+            if argument in signature.parameters and given.get(argument) is None:
+                given[argument] = getattr(X, name)
+        return fit(**given)
+
+    return fit_store
+
+
+def checked_store(estimator: Any, store: Store, reset: bool = True, **options: Any) -> Any:
+    """Return the store, and the labels if they are among the options, as scikit-learn checks arrays."""
+    if reset:
+        estimator.n_features_in_ = store.shape[1]
+    elif store.shape[1] != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {store.shape[1]} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input"
+        )
+    if "y" not in options:
+        return store
+    y = options["y"]
+    if y is None:
+        raise ValueError(f"{store.path}: the store has no labels, and y was not given")
+    if isinstance(y, list) and any(isinstance(labels, tuple) for labels in y):
+        raise ValueError(f"{store.path}: rows have sets of labels; expected one label each")
+    labels = np.asarray(y, dtype=np.float64 if options.get("y_numeric") else None)
+    if len(labels) != store.shape[0]:
+        raise ValueError(f"X has {store.shape[0]} rows, but y has {len(labels)}")
+    if labels.ndim != 1 and not options.get("multi_output"):
+        raise ValueError(f"y should be a 1d array, got an array of shape {labels.shape} instead")
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise ValueError("Input y contains NaN or infinity")
+    return store, labels
