@@ -160,8 +160,8 @@ def claims(page, cases, calls):
                 f"{share:.0%}: {number(a)} calls, `bmrm` {number(b)}" for share, a, b in zip(SHARES, ours, theirs)
             )
             page.claim(
-                f"{case.name}, lam {case.lams[-1]:g}: the proximal method (`{name}`) needs fewer calls than the standard "
-                "one",
+                f"{case.name}, lam {case.lams[-1]:g}: the proximal method (`{name}`) needs fewer calls "
+                "than the standard one",
                 words,
                 ours[0] < theirs[0] and ours[1] <= theirs[1],
             )
