@@ -142,8 +142,7 @@ class _Run:
         status = self._ended_before(saved)
         if status is not None:
             return self._result(self.start, status)
-        bundle = None if saved.bundle is None else saved.bundle.copy()
-        return self._run(replace(start, bundle=bundle, memory=saved.memory))
+        return self._run(replace(start, bundle=saved.bundle and saved.bundle.copy(), memory=saved.memory))
 
     def _run(self, start: Start) -> Result:
         steps = self.solver.steps(self.problem, start)
