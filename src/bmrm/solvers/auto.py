@@ -81,7 +81,7 @@ class Auto(Solver, name="auto"):
                                      classes' blocks cost less than a pass (few columns: 3 to 4 steps will do)
     `multiclass_hinge`, l2           `dual_coordinate`
     smooth                           `lbfgs`
-    others, l2                       `proximal_bundle`: where lam is small it takes as little as a third of the passes of
+    others, l2                       `proximal_bundle`: where lam is small it takes down to a third of the passes of
                                      `ls_bmrm` (digits, 1e-4: `ndcg` 260 and 789, `ordinal` 93 and 277,
                                      `multilabel_hinge` 249 and 261; RNA foldings, 1e-3: 46 calls of the model to what
                                      `ls_bmrm` had not reached after 80)
