@@ -48,8 +48,8 @@ _NEAR = 1e-3
 # Pairs of L-BFGS where every step is an evaluation of a risk without rows: they cost little beside it. CRFs to a gap of
 # 1e-4: 175 steps with 10, 155 with 20 (OCR letters); 134 and 120 (CoNLL-2000).
 _LONG_MEMORY = 20
-# The proximal method comes near by a constant factor for each step, `ls_bmrm` with its planes ends in finitely many where
-# a loss is piecewise linear (roc_area of 15 rows to 1e-10: 85 steps, and 32 with both).
+# The proximal method comes near by a constant factor for each step, `ls_bmrm` with its planes ends in finitely many
+# where a loss is piecewise linear (roc_area of 15 rows to 1e-10: 85 steps, and 32 with both).
 _PROXIMAL_PATIENCE = 2
 _FEW_COLUMNS = 1000
 _FEW_FREE = 5
