@@ -34,7 +34,8 @@ Array: TypeAlias = npt.NDArray[np.float64]
 _MOST_READ = 1 << 30  # bytes in one call, which the system may limit
 _BUFFERS = 3  # one is computed with, one is full, one is being read
 # What a run needs beside planes, in vectors: scores and slopes of a few points and lines; w, gradients, the pairs of
-# L-BFGS and the rows of a master. Measured with ls_bmrm and lbfgs: below 9 and 45.
+# L-BFGS and the rows of a master. Estimates: only sums were measured (lbfgs, a million columns, 1.3 GB allowed: a
+# peak of 0.79 GB, about 80 vectors of columns, planes included).
 _ROW_VECTORS = 12
 _COLUMN_VECTORS = 60
 _FEWEST_PLANES = 2 * 20  # and their copies
