@@ -101,11 +101,7 @@ def advance(
         best, upper = candidate, objective
     else:
         t = 0.0
-    beyond = mu * (1.0 - t)
-    cut = _at(problem, line, t + beyond)
-    while not (np.isfinite(cut.value) and cut.value <= 1e6 * (1.0 + abs(upper))):
-        beyond *= 0.5
-        cut = _at(problem, line, t + beyond)
+    _, cut = _not_far_up(problem, line, t + mu * (1.0 - t), upper, t)
     if t == 0.0 and not _cuts_off(cut, target, bundle):
         cut = _at(problem, line, 1.0)
     bundle.add_point(cut)
@@ -122,15 +118,25 @@ def _advance_by_trials(
     lam, line, t = problem.lam, best.toward(target), 1.0
     slope = _core.inner(best.subgradient, line.direction)
     for _ in range(_TRIALS):
-        point = line.at(t)
+        t, point = _not_far_up(problem, line, t, upper)
+        point = _within_bounds(problem, point)
         bundle.add_point(point)
         objective = lam * problem.regularizer.value(point.w) + point.value
         if objective + point.rounding < upper + best.rounding:
             return point, objective, t
         rise = point.value - best.value - slope * t
         steeper = _core.inner(point.subgradient, line.direction) - slope
-        t *= 1.0 - float(np.clip(rise / (steeper * t), 0.1, 0.9)) if np.isfinite(rise) and rise < steeper * t else 0.5
+        t *= 1.0 - float(np.clip(rise / (steeper * t), 0.1, 0.9)) if 0.0 <= rise < steeper * t else 0.5
     return best, upper, 0.0
+
+
+def _not_far_up(problem: Problem, line: Line, t: float, upper: float, nearest: float = 0.0) -> tuple[float, Point]:
+    """Return t and its point, or one nearer where R is huge: planes from up there spoil the master's numbers."""
+    point = _at(problem, line, t)
+    while not (np.isfinite(point.value) and point.value <= 1e6 * (1.0 + abs(upper))):
+        t = nearest + 0.5 * (t - nearest)
+        point = _at(problem, line, t)
+    return t, point
 
 
 def _at(problem: Problem, line: Line, t: float) -> Point:
