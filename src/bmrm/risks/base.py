@@ -38,6 +38,8 @@ class Risk(ABC):
         Products with the data so far; two of them make a pass.
     n_threads : int
         Threads for vectors as long as w.
+    cheap_lines : bool
+        Whether a trial on a line costs less than an evaluation, because points keep their scores.
     plane_bytes : int or None
         How many bytes of planes there is room for, where memory is limited.
     """
@@ -48,6 +50,7 @@ class Risk(ABC):
     unpenalized: tuple[int, ...] = ()
     products: int = 0
     n_threads: int = 1
+    cheap_lines: bool = False
     plane_bytes: int | None = None
     _last: Any = None
 

@@ -53,6 +53,8 @@ class LinearRisk(Risk):
     (0.5, array([-1.]))
     """
 
+    cheap_lines = True
+
     def __init__(
         self,
         X: Any,

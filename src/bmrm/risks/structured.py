@@ -83,6 +83,7 @@ class StructuredRisk(Risk):
             if isinstance(model, ScoredModel):
                 self._scored = self._made_scored(model, sizes)
                 self.traits |= {Trait.CACHED_LINE}
+                self.cheap_lines = True
             if isinstance(loss, StructuredHinge):
                 scaling = loss.scaling
                 return lambda w: model.hinge(examples, w, p, scaling, n_threads), sizes

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from bmrm import _core, linesearch
-from bmrm._traits import Trait
 from bmrm.bundle.master import master_for
 from bmrm.bundle.planes import Bundle
 from bmrm.problem import Problem
@@ -90,7 +89,7 @@ def advance(
     Returns the best point, its J and the step taken; one product for the line, one for the plane. The t given is
     the last step: where the search begins.
     """
-    if Trait.CACHED_LINE not in problem.traits:
+    if not problem.risk.cheap_lines:
         return _advance_by_trials(problem, bundle, best, upper, target)
     regularizer, lam = problem.regularizer, problem.lam
     line = best.toward(target)
