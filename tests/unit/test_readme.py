@@ -37,3 +37,10 @@ def test_tutorials(page):
 
 def test_there_are_tutorials():
     assert "sequences.md" in [page.name for page in TUTORIALS]
+
+
+def test_a_model_of_one_s_own(capsys):
+    page = (README.parent / "docs/structured.md").read_text()
+    (block,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    exec(block, {"__name__": "example"})
+    assert capsys.readouterr().out == "True -0.0125\n"
