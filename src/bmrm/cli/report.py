@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bmrm.certificate import Certificate, Status
+from bmrm.model import Model
+from bmrm.sequence_model import SequenceModel
 
 _ADVICE = {
     Status.ITERATION_LIMIT: "stopped at --max-iter: raise it for a smaller gap",
@@ -26,8 +29,9 @@ def ending(certificate: Certificate, status: Status) -> list[str]:
     return [f"{certificate}", f"{certified}: {advice(status)}"]
 
 
-def ending_numbers(certificate: Certificate, status: Status) -> dict[str, Any]:
-    """Return the same as plain JSON values; numbers that are not finite are null."""
+def trained(model: Model | SequenceModel, path: Path) -> dict[str, Any]:
+    """Return how a model was trained, as plain JSON values; numbers that are not finite are null."""
+    certificate, status = model.certificate, model.status
     numbers = {
         "objective": certificate.upper,
         "lower_bound": certificate.lower,
@@ -39,4 +43,12 @@ def ending_numbers(certificate: Certificate, status: Status) -> dict[str, Any]:
         "converged": status is Status.CONVERGED,
         "advice": advice(status),
         **{name: float(value) if np.isfinite(value) else None for name, value in numbers.items()},
+        **model.history,
+        "model": str(path),
+        "task": model.task,
+        "loss": model.loss.name,
+        "regularizer": model.regularizer,
+        "lam": model.lam,
+        "solver": model.solver,
+        "tol": model.tol,
     }

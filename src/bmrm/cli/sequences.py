@@ -18,7 +18,7 @@ from bmrm.certificate import Status
 from bmrm.cli.application import NOT_CERTIFIED, one_interrupt, plain_warnings
 from bmrm.cli.files import check_writable
 from bmrm.cli.options import DEFAULT_LAM, TrainOptions, made, parameter
-from bmrm.cli.report import ending, ending_numbers
+from bmrm.cli.report import ending, trained
 from bmrm.cli.targets import read_matrix
 from bmrm.data.arrays import load_array
 from bmrm.data.sequences import SequenceData, kind_of, read_sequences
@@ -181,15 +181,7 @@ def _summary(model: SequenceModel, data: SequenceData, options: TrainOptions) ->
 
 def _report(model: SequenceModel, data: SequenceData, options: TrainOptions) -> dict[str, Any]:
     return {
-        **ending_numbers(model.certificate, model.status),
-        **model.history,
-        "model": str(options.model_path),
-        "task": model.task,
-        "loss": model.loss.name,
-        "regularizer": model.regularizer,
-        "lam": model.lam,
-        "solver": model.solver,
-        "tol": model.tol,
+        **trained(model, options.model_path),
         "n_sequences": len(data),
         "n_tokens": _tokens(data),
         "n_attributes": model.attributes.n_attributes,

@@ -15,7 +15,7 @@ from bmrm.cli.application import NOT_CERTIFIED, one_interrupt, plain_warnings
 from bmrm.cli.files import check_writable, plain_label
 from bmrm.cli.fit import Fit, fit
 from bmrm.cli.options import TrainOptions, read_config
-from bmrm.cli.report import ending, ending_numbers
+from bmrm.cli.report import ending, trained
 from bmrm.cli.sequences import train_sequences
 from bmrm.cli.stored import training_data
 from bmrm.data import Dataset
@@ -162,15 +162,7 @@ def report(done: Fit, options: TrainOptions) -> dict[str, Any]:
     """Return the end of a run as plain JSON values; numbers that are not finite are null."""
     model = done.model
     return {
-        **ending_numbers(model.certificate, model.status),
-        **model.history,
-        "model": str(options.model_path),
-        "task": model.task,
-        "loss": model.loss.name,
-        "regularizer": model.regularizer,
-        "lam": model.lam,
-        "solver": model.solver,
-        "tol": model.tol,
+        **trained(model, options.model_path),
         "n_examples": done.n_examples,
         "n_features": model.n_features,
         "thresholds": None if model.thresholds is None else model.thresholds.tolist(),

@@ -39,29 +39,29 @@ def raw_targets(y: Any, groups: Any, loss: Loss, m: int) -> tuple[Any, Any]:
     return y, groups
 
 
-def row_vector(values: npt.ArrayLike, m: int, what: str) -> Array:
-    """Return one finite number for each row, or raise an error that names what they are."""
+def row_vector(values: npt.ArrayLike, m: int, what: str, of: str = "row") -> Array:
+    """Return one finite number for each row (or what else they are of), or raise an error that names what they are."""
     raw = np.asarray(values)
     if raw.dtype.kind not in "biuf":
-        raise ValueError(f"{what} must be real numbers, one for each row, got an array of {raw.dtype}")
+        raise ValueError(f"{what} must be real numbers, one for each {of}, got an array of {raw.dtype}")
     array = np.ascontiguousarray(raw, dtype=np.float64)
     if array.shape != (m,):
-        raise ValueError(f"{what} must have one number for each of the {m} rows, got shape {array.shape}")
+        raise ValueError(f"{what} must have one number for each of the {m} {of}s, got shape {array.shape}")
     if not _core.all_finite(array):
         bad = np.flatnonzero(~np.isfinite(array))
-        raise ValueError(f"{what} of row {bad[0]} is {array[bad[0]]}; it must be finite")
+        raise ValueError(f"{what} of {of} {bad[0]} is {array[bad[0]]}; it must be finite")
     return array
 
 
-def normalized(sample_weight: npt.ArrayLike, m: int) -> Array:
+def normalized(sample_weight: npt.ArrayLike, m: int, of: str = "row") -> Array:
     """Return the sample weights divided by their sum."""
-    weight = row_vector(sample_weight, m, "sample_weight")
+    weight = row_vector(sample_weight, m, "sample_weight", of)
     if weight.min() < 0.0:
         bad = np.flatnonzero(weight < 0.0)
-        raise ValueError(f"sample_weight of row {bad[0]} is {weight[bad[0]]:g}; weights must be at least 0")
+        raise ValueError(f"sample_weight of {of} {bad[0]} is {weight[bad[0]]:g}; weights must be at least 0")
     largest = weight.max()
     if largest <= 0.0:
-        raise ValueError("all sample weights are 0; at least one row must count")
+        raise ValueError(f"all sample weights are 0; at least one {of} must count")
     normalized: Array = weight / largest  # first, so that their sum cannot overflow
     normalized /= normalized.sum()
     return normalized

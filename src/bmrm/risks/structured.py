@@ -14,13 +14,13 @@ from bmrm.data.matrix import checked_threads
 from bmrm.losses.structured import StructuredHinge, StructuredLog, StructuredLoss
 from bmrm.risks.base import Array, Point, Risk
 from bmrm.risks.fingerprint import fingerprint
+from bmrm.risks.inputs import normalized
 from bmrm.risks.scored import Loss, Scored, ScoredPoint
-from bmrm.risks.worst_outputs import OracleError, Rows, WorstOutputs, in_parallel
+from bmrm.risks.worst_outputs import LIE, OracleError, Rows, WorstOutputs, in_parallel
 from bmrm.structured.base import BatchedModel, ScoredModel, StructuredModel, as_pair
 
 _EPS = float(np.finfo(np.float64).eps)
 _REMEMBERED = 10
-_LIE = 1e-9
 
 Oracle = Callable[[Array], tuple[float, Array]]
 
@@ -70,7 +70,8 @@ class StructuredRisk(Risk):
         self.n_threads = checked_threads(n_threads)
         self.examples = self.model.encode(X, y)
         self.dim = self.model.dim
-        self.p = _shares(weight, len(self.examples))
+        m = len(self.examples)
+        self.p = np.full(m, 1.0 / m) if weight is None else normalized(weight, m, "example")
         self._worst: WorstOutputs | None = None
         self._scored: Scored | None = None
         self._oracle, self._sizes = self._made(_REMEMBERED if remember is None else remember)
@@ -129,7 +130,7 @@ class StructuredRisk(Risk):
         def one(i: int) -> tuple[float, Any]:
             value, expected = model.log_partition(X[i], w.copy())
             own = float(truths[i][1] @ w[truths[i][0]])
-            if not value - own >= -_LIE * (1.0 + abs(value) + abs(own)):
+            if not value - own >= -LIE * (1.0 + abs(value) + abs(own)):
                 raise OracleError(
                     f"example {i}: the log partition of {type(model).__name__} is {value:.6g}, less than the score "
                     f"{own:.6g} of the true output alone"
@@ -211,22 +212,6 @@ def _added(features: list[Any], p: Array, dim: int) -> Array:
     for share, (indices, values) in zip(p, features):
         np.add.at(total, indices, share * np.abs(values))
     return total
-
-
-def _shares(weight: npt.ArrayLike | None, m: int) -> Array:
-    """Return the weights of the examples divided by their sum."""
-    if weight is None:
-        return np.full(m, 1.0 / m)
-    given = np.asarray(weight, dtype=np.float64)
-    if given.shape != (m,):
-        raise ValueError(f"weight has shape {given.shape}, expected one number for each of {m} examples")
-    bad = np.flatnonzero(~(np.isfinite(given) & (given >= 0.0)))
-    if bad.size:
-        raise ValueError(f"weight of example {bad[0]} is {given[bad[0]]}; weights must be finite and at least 0")
-    if not given.any():
-        raise ValueError("all weights are 0; at least one must be above 0")
-    shares: Array = given / given.sum()
-    return shares
 
 
 def predicted(model: StructuredModel, X: Any, w: Array, n_threads: int) -> list[Any]:

@@ -16,7 +16,7 @@ from bmrm.structured.base import Examples, Indices, Scaling, StructuredModel, as
 
 T = TypeVar("T")
 
-_LIE = 1e-9  # of the numbers that make a loss: what rounding may leave of one that should be at least 0
+LIE = 1e-9  # of the numbers that make a loss: what rounding may leave of one that should be at least 0
 
 
 class OracleError(ValueError):
@@ -103,7 +103,7 @@ class WorstOutputs:
         gained, own = float(values @ w[indices]), float(truth[1] @ w[truth[0]])
         loss = cost + gained - own if self.scaling == "margin" else cost * (1.0 + gained - own)
         sizes = float(np.abs(values) @ np.abs(w[indices]) + np.abs(truth[1]) @ np.abs(w[truth[0]]))
-        if not loss >= -_LIE * (abs(cost) + sizes):
+        if not loss >= -LIE * (abs(cost) + sizes):
             raise OracleError(
                 f"example {i}: the output of {type(model).__name__}.{self._asked} has loss {loss:.6g}, but the true "
                 f"output alone has 0: {self._asked} must return the output with the largest loss"
