@@ -38,7 +38,7 @@ from bmrm.checkpoint import Checkpoint
 from bmrm.data import Dataset, Store, convert, read, read_sequences, write
 from bmrm.driver import Record, Result, certify, path, solve
 from bmrm.problem import Problem
-from bmrm.risks import LinearRisk, Risk, StructuredRisk
+from bmrm.risks import LinearRisk, Risk, ShardedRisk, ShardedStructuredRisk, Shards, StructuredRisk
 from bmrm.structured import (
     BatchedModel,
     ChainModel,
@@ -97,6 +97,9 @@ __all__ = [
     "SequenceLabeler",
     "SequenceModel",
     "Sequences",
+    "ShardedRisk",
+    "ShardedStructuredRisk",
+    "Shards",
     "Status",
     "Store",
     "StructuredModel",

@@ -242,7 +242,8 @@ class _Run:
                 f"subgradients are wrong (bmrm.testing.check_loss and check_risk find out)"
             )
         self.last = step
-        record = Record(len(self.history) + 1, self._seconds(), self._passes(), self.upper, self.lower)
+        numbers = (len(self.history) + 1, self._seconds(), self._passes(), self.upper, self.lower)
+        record = Record(*numbers, self.problem.risk.busy)
         self.history.append(record)
         return record
 

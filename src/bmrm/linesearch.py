@@ -17,7 +17,7 @@ from bmrm.problem import Problem
 from bmrm.regularizers.base import Along, Separable
 from bmrm.risks.base import Array, Line
 
-_BUDGET = 8
+_BUDGET, _FINE_BUDGET = 8, 60
 _ENOUGH = 0.1  # a slope so much flatter than at the start ends a search by slope
 _BOTTOM = -1e31  # where a search on a line without a minimum ends
 
@@ -39,7 +39,8 @@ def minimize(
     accuracy : float
         Of the slope at 0: so much may be left of it where the compiled search ends.
     enough : float
-        The same where every trial costs an evaluation of the risk.
+        The same where every trial costs an evaluation of the risk (or a round trip, where ``line.fine``: then
+        `accuracy` counts, and more trials are made).
     """
     along = problem.regularizer.along(line.start.w, line.direction)
     longest = _longest_step(problem, line)
@@ -47,7 +48,7 @@ def minimize(
     t = (
         _exact(problem, along, compiled, guess, accuracy)
         if compiled
-        else _by_slope(problem, along, line, min(guess, longest), enough)
+        else _by_slope(problem, along, line, min(guess, longest), accuracy if line.fine else enough)
     )
     return min(t, longest)
 
@@ -67,15 +68,20 @@ def _exact(problem: Problem, along: Along, compiled: list[Any], guess: float, ac
 
 
 class _Trial(NamedTuple):
-    """J on the line: where, how large, how steep to the right."""
+    """J on the line: where, how large, how steep to the right and to the left."""
 
     t: float
     value: float
     slope: float
+    left: float
 
     @property
     def falls(self) -> bool:
         return self.slope < 0.0 and np.isfinite(self.value)
+
+    def is_bottom(self, slope: float) -> bool:
+        """Whether the slope changes its sign here, or is no steeper than that."""
+        return self.left <= 0.0 <= self.slope or min(abs(self.slope), abs(self.left)) <= slope
 
 
 def _by_slope(problem: Problem, along: Along, line: Line, guess: float, enough: float) -> float:
@@ -86,21 +92,27 @@ def _by_slope(problem: Problem, along: Along, line: Line, guess: float, enough: 
 
     def at(t: float) -> _Trial:
         omega, risk = along.evaluate(t), line.evaluate(t)
-        return _Trial(t, problem.lam * omega[0] + risk[0], problem.lam * omega[2] + risk[2])
+        value, left, right = (problem.lam * o + r for o, r in zip(omega, risk))
+        return _Trial(t, value, right, left)
 
     smooth = {Trait.SMOOTH_RISK, Trait.SMOOTH_REGULARIZER} <= problem.traits
     start = best = lower = at(0.0)
     if start.slope >= 0.0:
         return 0.0
-    upper, t = None, guess
-    for _ in range(_BUDGET):
+    upper, t, widths = None, guess, [np.inf, np.inf]
+    for _ in range(_FINE_BUDGET if line.fine else _BUDGET):
         here = at(t)
         if here.value < best.value:
             best = here
-        if abs(here.slope) <= enough * abs(start.slope) and best is here:
-            break
+        if here.is_bottom(enough * abs(start.slope)) and (best is here or line.fine):
+            return here.t
         lower, upper = (here, upper) if here.falls else (lower, here)
         t = _next_trial(lower, upper, smooth)
+        if upper is not None and line.fine:
+            widths = [widths[1], upper.t - lower.t]
+            if widths[1] > 0.5 * widths[0]:  # one end stays where it is
+                t = lower.t + 0.5 * widths[1]
+                widths[1] = np.inf
         if not lower.t < t < (np.inf if upper is None else upper.t):
             break
     if upper is None and best is lower and problem.risk.floor == -np.inf:  # else a flat place ended the search
@@ -122,14 +134,14 @@ def _next_trial(lower: _Trial, upper: _Trial | None, smooth: bool) -> float:
     if upper is None:
         return 4.0 * lower.t
     width = upper.t - lower.t
-    if not (np.isfinite(upper.slope) and np.isfinite(upper.value)):
+    if not (np.isfinite(upper.left) and np.isfinite(upper.value)):
         return lower.t + 0.5 * width
     if smooth:
         root = lower.t - lower.slope * width / (upper.slope - lower.slope)
         return float(np.clip(root, lower.t + 0.1 * width, upper.t - 0.1 * width))
     # where the two tangents meet: at the kink itself, if there is one between two straight pieces
     drop = lower.value + lower.slope * width - upper.value
-    meet = upper.t + drop / (upper.slope - lower.slope) if upper.slope > lower.slope else lower.t + 0.5 * width
+    meet = upper.t + drop / (upper.left - lower.slope) if upper.left > lower.slope else lower.t + 0.5 * width
     return float(np.clip(meet, lower.t, upper.t))
 
 

@@ -169,6 +169,8 @@ def progress_monitor(stream: TextIO | None = None, quiet: bool = False, label: s
 def write_history(path: str | os.PathLike[str], history: Iterable[Progress]) -> None:
     """Write a CSV file with one line for each record; it appears complete or not at all.
 
+    Of a run on shards, further columns say how many seconds each of them has computed so far.
+
     Parameters
     ----------
     path : str or path-like
@@ -186,8 +188,11 @@ def write_history(path: str | os.PathLike[str], history: Iterable[Progress]) -> 
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["iteration", "seconds", "passes", "upper", "lower"])
-    for record in history:
-        writer.writerow([record.iteration, record.seconds, record.passes, record.upper, record.lower])
+    records = list(history)
+    shards = max((len(getattr(record, "busy", ())) for record in records), default=0)
+    writer.writerow(["iteration", "seconds", "passes", "upper", "lower", *(f"busy_{s}" for s in range(shards))])
+    for record in records:
+        busy = getattr(record, "busy", ())
+        writer.writerow([record.iteration, record.seconds, record.passes, record.upper, record.lower, *busy])
     with atomic(path) as file:
         file.write(text.getvalue().encode())

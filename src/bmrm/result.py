@@ -15,13 +15,14 @@ from bmrm.solvers import Solver
 
 @dataclass(frozen=True)
 class Record:
-    """One line of the history."""
+    """One line of the history; ``busy`` is how many seconds each shard has computed so far, where there are shards."""
 
     iteration: int
     seconds: float
     passes: float
     upper: float
     lower: float
+    busy: tuple[float, ...] = ()
 
     @property
     def gap(self) -> float:

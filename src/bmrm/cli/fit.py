@@ -22,7 +22,7 @@ from bmrm.model import Model, linear_scores
 from bmrm.monitor import progress_monitor
 from bmrm.outcomes import least_absolute_thresholds, least_mistakes, rows_of_classes, score_threshold
 from bmrm.problem import Problem
-from bmrm.risks import LinearRisk
+from bmrm.risks import linear_risk
 
 Array = npt.NDArray[np.float64]
 
@@ -49,7 +49,7 @@ def fit(data: Dataset, options: TrainOptions, parts: Parts) -> Fit:
     results: list[Result] = []
     deadline = None if options.max_seconds is None else time.monotonic() + options.max_seconds
     for number, target in enumerate(problems, 1):
-        risk = LinearRisk(design, target, loss, sample_weight=data.weight, groups=targets.groups)
+        risk = linear_risk(design, target, loss, sample_weight=data.weight, groups=targets.groups)
         problem = Problem(risk, parts.regularizer, lam)
         label = f"class {number} of {len(problems)} | " if len(problems) > 1 else ""
         with progress_monitor(quiet=options.quiet, label=label) as monitor:

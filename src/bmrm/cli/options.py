@@ -72,6 +72,9 @@ class TrainOptions:
     memory: str | None = None
     skip_bad: bool = False
     target: str | None = None
+    engine: str | None = None
+    scheduler: str | None = None
+    workers: int | None = None
     seed: int = 0
     model: Path | None = None
     history: Path | None = None

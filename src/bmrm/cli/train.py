@@ -12,6 +12,7 @@ import click
 from bmrm._errors import DataError
 from bmrm.certificate import Status
 from bmrm.cli.application import NOT_CERTIFIED, one_interrupt, plain_warnings
+from bmrm.cli.engines import busy_times, engine_of, sharded_data
 from bmrm.cli.files import check_writable, plain_label
 from bmrm.cli.fit import Fit, fit
 from bmrm.cli.options import TrainOptions, read_config
@@ -23,6 +24,7 @@ from bmrm.data.sequences import KINDS
 from bmrm.losses.structured import STRUCTURED_LOSSES
 from bmrm.model import Model
 from bmrm.monitor import write_history
+from bmrm.parallel import ENGINES
 
 _PATH = click.Path(path_type=Path)
 _POSITIVE = click.FloatRange(min=0.0, min_open=True)
@@ -52,6 +54,10 @@ _PARAMETER: dict[str, Any] = {"multiple": True, "metavar": "NAME=VALUE"}
 @click.option("--memory", help="Limit of resident memory, such as 2GB; the data stay on disk.")
 @click.option("--skip-bad", is_flag=True, help="Leave out corrupt blocks of a store, and count them.")
 @click.option("--target", help="The column with the labels, of Parquet, Arrow and CSV files.")
+@click.option("--engine", type=click.Choice(ENGINES),
+              help="Train on shards, one for each file: here, on the ranks of mpiexec, on Dask workers.")  # fmt: skip
+@click.option("--scheduler", help="The address of a Dask scheduler, such as tcp://host:8786.")
+@click.option("--workers", type=_COUNT, help="Of a Dask cluster on this machine, where there is no --scheduler.")
 @click.option("--weights", type=_PATH, help="A .npy file with one weight for each row.")
 @click.option("--hierarchy", type=_PATH,
               help="The tree of classes: lines 'parent child', or nested JSON.  "
@@ -103,8 +109,11 @@ def train(ctx: click.Context, /, **values: Any) -> int:
     check_writable(options.model_path, inputs)
     if options.history is not None:
         check_writable(options.history, [*inputs, options.model_path])
+    engine = None if options.engine is None else ctx.with_resource(engine_of(options))
+    if options.engine is not None and engine is None:  # a rank that has served
+        return 0
     options.check_checkpoint(inputs)
-    data = ctx.with_resource(training_data(options))
+    data = ctx.with_resource(training_data(options) if engine is None else sharded_data(options, engine))
     if data.zero_based is not None:  # later files are read the way this one turned out to count
         options = replace(options, zero_based=str(data.zero_based).lower())
     with one_interrupt():
@@ -143,6 +152,7 @@ def summary(done: Fit, options: TrainOptions) -> str:
             f"{done.n_examples} rows, {model.n_features} features{_of_labels(model)}; "
             f"loss {model.loss.name}, regularizer {model.regularizer}, lam {model.lam:g}, solver {model.solver}",
             f"{run['iterations']} iterations, {run['passes']:g} passes, {run['seconds']:.3g} s",
+            *busy_times(done.results),
             f"model saved to {options.model_path}",
         ]
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from functools import cached_property
 from typing import Any, TypeAlias, cast
 
@@ -9,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bmrm import _core
-from bmrm.data.store import Store
-from bmrm.data.stream import StreamedMatrix
+from bmrm.data.elsewhere import Elsewhere
 from bmrm.data.threads import checked_threads, default_threads
 
 Array: TypeAlias = npt.NDArray[np.float64]
@@ -26,8 +26,8 @@ class Design:
 
     Parameters
     ----------
-    X : array or scipy sparse matrix of shape (m, d), or Store
-        Of a store, the rows stay on disk.
+    X : array or scipy sparse matrix of shape (m, d), Store or Shards
+        Of a store, the rows stay on disk; of shards, where they are.
     intercept : bool
         Whether w has one more coordinate, the coefficient of a column of ones.
     n_threads : int, optional
@@ -44,7 +44,7 @@ class Design:
     def __init__(self, X: Any, intercept: bool = False, n_threads: int | None = None) -> None:
         self.n_threads = checked_threads(n_threads)
         self.intercept = bool(intercept)
-        if isinstance(X, Store):
+        if isinstance(X, Elsewhere):
             self.matrix = cast(_core.Matrix, X.matrix)  # what it lacks, single rows, no solver asks of it
             return
         self.matrix = _sparse_matrix(X, self.n_threads) if _is_sparse(X) else _dense_matrix(X)
@@ -76,14 +76,20 @@ class Design:
 
     @property
     def streamed(self) -> bool:
-        """Whether rows are read from disk for each product, and cannot be taken one at a time."""
-        return isinstance(self.matrix, StreamedMatrix)
+        """Whether rows are not in memory here, and cannot be taken one at a time."""
+        return not isinstance(self.matrix, _core.Matrix)
 
     @property
     def plane_bytes(self) -> int | None:
         """How many bytes of planes a limit of memory leaves room for; None without such a limit."""
         matrix: Any = self.matrix
         return matrix.room_for_planes(self.n_scores, self.dim) if self.streamed else None
+
+    def with_constant(self) -> Design:
+        """Return the same data with a constant column."""
+        design = copy(self)
+        design.intercept = True
+        return design
 
     def widened(self, k: int) -> WideDesign:
         """Return the same data with k scores for each row."""
@@ -129,8 +135,8 @@ class Design:
     def column_sizes(self) -> tuple[Array, npt.NDArray[np.int64]]:
         """Return the sum of squares of each column and the number of its entries that are not 0."""
         matrix: Any = self.matrix
-        if isinstance(matrix, StreamedMatrix):
-            return matrix.column_sizes()
+        if self.streamed:
+            return matrix.column_sizes()  # type: ignore[no-any-return]
         squares, counts = np.zeros(self.n_cols), np.zeros(self.n_cols, np.int64)
         _core.column_sizes(matrix, None, squares, counts, self.n_threads)
         return squares, counts

@@ -6,20 +6,21 @@ import os
 import warnings
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bmrm._errors import DataError
-from bmrm.data.dataset import Dataset, Labels, label_sets
+from bmrm.data.dataset import Labels, label_sets
+from bmrm.data.elsewhere import Elsewhere
 from bmrm.data.memory import parse_bytes, return_freed
 from bmrm.data.stream import BlockFile, StreamedMatrix, buffer_of
 
 PathLike = str | os.PathLike[str]
 
 
-class Store:
+class Store(Elsewhere):
     """A file of row blocks that `bmrm convert` or `convert` has written; it takes the place of X.
 
     A product with X reads the file once from beginning to end: a thread reads the next block while the current one is
@@ -46,8 +47,6 @@ class Store:
     ((2, 1), array([ 1., -1.]))
     """
 
-    ndim = 2
-
     def __init__(self, path: PathLike, memory: int | str | None = None, skip_bad: bool = False) -> None:
         self.path = Path(path)
         self.memory = None if memory is None else parse_bytes(memory)
@@ -68,8 +67,10 @@ class Store:
         kind = f"{self.header.kind} {self.dtype}, {len(self.blocks)} blocks"
         return f"Store({str(self.path)!r}: {self.shape[0]} x {self.shape[1]}, {kind})"
 
-    def __getitem__(self, rows: Any) -> NoReturn:
-        raise DataError(f"{self.path}: single rows cannot be taken out of a store")
+    @property
+    def source(self) -> str:
+        """The name of the file."""
+        return str(self.path)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -100,10 +101,10 @@ class Store:
         """The weight of each row, or None."""
         return self._kept(self.file.array("weight"))
 
-    def dataset(self) -> Dataset:
-        """Return the store as X, with what belongs to its rows."""
-        X: Any = self
-        return Dataset(X=X, y=self.y, groups=self.groups, weight=self.weight, zero_based=self.header.zero_based)
+    @property
+    def zero_based(self) -> bool | None:
+        """Whether the indices of the text that was converted count from 0."""
+        return self.header.zero_based
 
     @cached_property
     def matrix(self) -> StreamedMatrix:

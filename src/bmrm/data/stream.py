@@ -177,8 +177,6 @@ class StreamedMatrix:
         The numbers of the rows in the file, where some are left out.
     """
 
-    fuses = True
-
     def __init__(
         self, file: BlockFile, blocks: Sequence[Block], memory: int | None, rows: npt.NDArray[np.intp] | None = None
     ) -> None:

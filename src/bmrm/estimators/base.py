@@ -11,13 +11,14 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bmrm import losses
-from bmrm.data import Design, Store
+from bmrm.data import Design
+from bmrm.data.elsewhere import Elsewhere
 from bmrm.estimators.minimizer import RiskMinimizer, row_vector
 from bmrm.estimators.stored import checked_store
 from bmrm.losses import LOSSES, Loss
 from bmrm.losses.scores import WholeSetLoss
 from bmrm.problem import Problem
-from bmrm.risks import LinearRisk
+from bmrm.risks import linear_risk
 from bmrm.risks.base import Array
 
 
@@ -87,7 +88,7 @@ class LinearModel(RiskMinimizer):
 
     def _checked_data(self, X: Any, **options: Any) -> Any:
         """Return X (and y, if it is among the options) as scikit-learn wants it; the Design checks finiteness."""
-        if isinstance(X, Store):
+        if isinstance(X, Elsewhere):
             return checked_store(self, X, **options)
         return validate_data(
             self,
@@ -109,7 +110,7 @@ class LinearModel(RiskMinimizer):
         return Sample(X, y, design, loss, weight, shift, lam, metadata)
 
     def _problem(self, sample: Sample, target: Array | None) -> Problem:
-        risk = LinearRisk(sample.design, target, sample.loss, sample.weight, sample.groups, offset=sample.offset)
+        risk = linear_risk(sample.design, target, sample.loss, sample.weight, sample.groups, offset=sample.offset)
         if self.penalize_intercept:
             risk.unpenalized = ()
         return Problem(risk, self.regularizer, sample.lam)

@@ -1,4 +1,4 @@
-"""Training from a store: what is not given comes from the file."""
+"""Training from a store or from shards: what is not given comes with them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bmrm.data import Store
+from bmrm.data.elsewhere import Elsewhere
 
 _FROM_STORE = {"y": "y", "sample_weight": "weight", "qid": "groups"}
 
@@ -21,7 +21,7 @@ def takes_store(fit: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(fit)
     def fit_store(self: Any, *args: Any, **options: Any) -> Any:
         X = options.get("X", args[0] if args else None)
-        if not isinstance(X, Store):
+        if not isinstance(X, Elsewhere):
             return fit(self, *args, **options)
         given = signature.bind_partial(self, *args, **options).arguments
         for argument, name in _FROM_STORE.items():
@@ -32,7 +32,7 @@ def takes_store(fit: Callable[..., Any]) -> Callable[..., Any]:
     return fit_store
 
 
-def checked_store(estimator: Any, store: Store, reset: bool = True, **options: Any) -> Any:
+def checked_store(estimator: Any, store: Elsewhere, reset: bool = True, **options: Any) -> Any:
     """Return the store, and the labels if they are among the options, as scikit-learn checks arrays."""
     if reset:
         estimator.n_features_in_ = store.shape[1]
@@ -45,9 +45,9 @@ def checked_store(estimator: Any, store: Store, reset: bool = True, **options: A
         return store
     y = options["y"]
     if y is None:
-        raise ValueError(f"{store.path}: the store has no labels, and y was not given")
+        raise ValueError(f"{store.source}: the store has no labels, and y was not given")
     if isinstance(y, list) and any(isinstance(labels, tuple) for labels in y):
-        raise ValueError(f"{store.path}: rows have sets of labels; expected one label each")
+        raise ValueError(f"{store.source}: rows have sets of labels; expected one label each")
     labels = np.asarray(y, dtype=np.float64 if options.get("y_numeric") else None)
     if len(labels) != store.shape[0]:
         raise ValueError(f"X has {store.shape[0]} rows, but y has {len(labels)}")

@@ -93,6 +93,13 @@ class Loss(ABC):
         """Raise ValueError where weights of rows mean nothing to the loss."""
         return None
 
+    def mass(self, targets: Targets, weight: Array | None, m: int) -> float:
+        """Return what the mean over these rows counts beside the means over others: the sum of their weights.
+
+        With it, the mean over all rows is the mean of the means over shards. Losses of all rows have no such form.
+        """
+        return float(m) if weight is None else float(np.sum(weight))
+
     def shift_slope(self, targets: Targets) -> float | None:
         """Return the sum of the slopes where it is the same at all scores, so that rounding has no part in it."""
         return None

@@ -45,6 +45,11 @@ class QueryLoss(Loss):
         """Return 0: only differences of scores count."""
         return 0.0
 
+    def mass(self, targets: Grades | Ranking, weight: Array | None, m: int) -> float:
+        """Return the number of queries, or the sum of their weights."""
+        first = targets.rows[targets.starts[:-1]]
+        return float(first.size) if weight is None else float(np.sum(weight[first]))
+
     def check_weight(self, targets: Grades | Ranking, weight: Array) -> None:
         """Raise unless the rows of each query have one weight, above 0 for some query."""
         query_shares(targets.rows, targets.starts, weight, self.name)

@@ -14,6 +14,10 @@ from bmrm.losses.base import Array
 Index = npt.NDArray[np.int64]
 
 
+class NoQueries(ValueError):
+    """No query has anything to compare: an error, unless these rows are a shard of many."""
+
+
 class Grades(NamedTuple):
     """Rows by query and, in a query, by increasing grade: the targets of losses of pairs.
 
@@ -70,7 +74,7 @@ def kept_rows(codes: Index, bad: npt.NDArray[np.bool_], loss: str, reason: str) 
     if not bad.any():
         return np.arange(codes.size)
     if bad.all():
-        raise ValueError(f"loss '{loss}': no query is left, all {bad.size} have {reason}")
+        raise NoQueries(f"loss '{loss}': no query is left, all {bad.size} have {reason}")
     warnings.warn(
         f"loss '{loss}' leaves out {bad.sum()} of {bad.size} queries, which have {reason}", UserWarning, stacklevel=4
     )
@@ -135,5 +139,5 @@ def query_shares(rows: Index, starts: Index, weight: Array, loss: str) -> Array:
             f"loss '{loss}' weighs whole queries, but rows {one} and {other} of one query have different weights"
         )
     if not most.sum() > 0.0:
-        raise ValueError(f"loss '{loss}': every query that counts has the weight 0")
+        raise NoQueries(f"loss '{loss}': every query that counts has the weight 0")
     return np.asarray(most / most.sum())

@@ -6,6 +6,8 @@ know lam, the regularizer or the solver: that is what makes its planes valid for
 
 from bmrm.risks.base import Line, OracleRisk, Point, Risk, as_risk
 from bmrm.risks.linear import LinearLine, LinearPoint, LinearRisk
+from bmrm.risks.sharded import ShardedRisk, ShardedStructuredRisk, linear_risk
+from bmrm.risks.shards import Shards
 from bmrm.risks.structured import StructuredRisk
 
 __all__ = [
@@ -16,6 +18,10 @@ __all__ = [
     "OracleRisk",
     "Point",
     "Risk",
+    "ShardedRisk",
+    "ShardedStructuredRisk",
+    "Shards",
     "StructuredRisk",
     "as_risk",
+    "linear_risk",
 ]

@@ -54,6 +54,11 @@ class Risk(ABC):
     plane_bytes: int | None = None
     _last: Any = None
 
+    @property
+    def busy(self) -> tuple[float, ...]:
+        """How many seconds each shard has computed so far; nothing where there are no shards."""
+        return ()
+
     @abstractmethod
     def evaluate(self, w: Array) -> tuple[float, Array]:
         """Return the value and one subgradient at w, as a fresh array; w is left alone."""
@@ -142,7 +147,15 @@ class Point:
 
 
 class Line:
-    """t -> R(w + t (w2 - w)). The plain form costs one evaluation for each t."""
+    """t -> R(w + t (w2 - w)). The plain form costs one evaluation for each t.
+
+    Attributes
+    ----------
+    fine : bool
+        Whether a trial costs so little that a search goes on to the end, though it is not compiled.
+    """
+
+    fine: bool = False
 
     def __init__(self, start: Point, end: Array) -> None:
         self.start = start

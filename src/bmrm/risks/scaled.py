@@ -66,6 +66,11 @@ class ScaledRisk(Risk):
     def products(self, n: int) -> None:
         self.risk.products = n
 
+    @property
+    def busy(self) -> tuple[float, ...]:
+        """Seconds of the risk inside."""
+        return self.risk.busy
+
     def evaluate(self, w: Array) -> tuple[float, Array]:
         """Return the value and one subgradient at v."""
         value, a = self.risk.evaluate(self.c * w)
@@ -142,6 +147,7 @@ class ScaledLine(Line):
     def __init__(self, start: ScaledPoint, end: Array) -> None:
         super().__init__(start, end)
         self.inner = start.inner.toward(start.risk.c * end)
+        self.fine = self.inner.fine
 
     def at(self, t: float) -> ScaledPoint:
         """Return the point at t."""

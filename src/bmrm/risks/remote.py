@@ -1,0 +1,226 @@
+"""A sum of risks on shards: points and lines are names for what the shards keep; only sums travel."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from bmrm import _core
+from bmrm.parallel.base import Placed
+from bmrm.risks.base import Array, Line, Point, Risk
+from bmrm.risks.shard import LineName, Missing, PointName
+
+_EPS = float(np.finfo(np.float64).eps)
+_numbers = itertools.count(1)
+
+
+class Parts:
+    """R(w) = sum_s c_s R_s(w), each R_s on its shard, the c_s adding up to 1.
+
+    Shards that have been made anew do not know the risk, its points and lines; they are told again.
+
+    Parameters
+    ----------
+    placed : Placed
+        Objects like `Shard`.
+    method : str
+        The one that adds the risk to a shard and returns what it counts.
+    arguments : tuple
+        For all shards.
+    each : sequence of tuples
+        For each shard.
+    """
+
+    def __init__(
+        self, placed: Placed, method: str, arguments: tuple[Any, ...], each: Sequence[tuple[Any, ...]]
+    ) -> None:
+        self.placed, self.number = placed, next(_numbers)
+        self._added = (method, arguments, each)
+        self._gone_points: list[int] = []
+        self._gone_lines: list[int] = []
+        masses = placed.call(method, self.number, *arguments, each=each)
+        total = float(sum(masses))
+        if not total > 0.0:
+            raise ValueError("no row of any shard counts")
+        self.c = [mass / total for mass in masses]
+        weakref.finalize(self, _drop, placed, self.number)
+
+    def ask(self, method: str, of: Callable[[bool], tuple[Any, ...]], each: Any = None) -> list[Any]:
+        """Call a method of the risk on all shards and return (c_s, answer) for those where rows count.
+
+        Parameters
+        ----------
+        method : str
+        of : callable
+            Whether the shard must be told all to the arguments.
+        each : sequence of tuples, optional
+            Further arguments for each shard.
+        """
+        answers = self.placed.call(method, self.number, *of(False), each=each)
+        for shard in [s for s, answer in enumerate(answers) if isinstance(answer, Missing)]:
+            own = None if each is None else [each[shard]]
+            if answers[shard].what == "risk":
+                self._add_again(shard)
+            (answers[shard],) = self.placed.call(method, self.number, *of(True), each=own, only=[shard])
+            if isinstance(answers[shard], Missing):  # lost once more in between
+                self._add_again(shard)
+                (answers[shard],) = self.placed.call(method, self.number, *of(True), each=own, only=[shard])
+        return [(c, answer) for c, answer in zip(self.c, answers) if answer is not None]
+
+    def _add_again(self, shard: int) -> None:
+        method, arguments, each = self._added
+        self.placed.call(method, self.number, *arguments, each=[each[shard]], only=[shard])
+
+    def gone(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the points and lines that nobody has a name for any more, once."""
+        gone = tuple(self._gone_points), tuple(self._gone_lines)
+        self._gone_points.clear()
+        self._gone_lines.clear()
+        return gone
+
+    def named(self, thing: Any, lines: bool = False) -> int:
+        """Return a number for a point or a line; the shards forget theirs some time after this one is gone."""
+        number = next(_numbers)
+        weakref.finalize(thing, (self._gone_lines if lines else self._gone_points).append, number)
+        return number
+
+
+def _drop(placed: Placed, number: int) -> None:
+    placed.later("drop", (number,))
+
+
+class RemotePoint(Point):
+    """w, and the numbers that the shards have found there."""
+
+    def __init__(self, risk: Risk, parts: Parts, w: Array, on: tuple[RemoteLine, float] | None = None) -> None:
+        super().__init__(risk, w)
+        self.parts, self._on = parts, on
+        self.number = parts.named(self)
+        self._known: dict[str, list[Any]] = {}
+        self._told = False
+        self._remembered: Sequence[Any] | None = None
+        self.fine = True
+
+    def name(self, whole: bool) -> PointName:
+        """Return what the shards know the point by; all that they need to make it, where they do not."""
+        if whole or (not self._told and self._on is None):
+            return PointName(self.number, self.w)
+        if not self._told and self._on is not None:
+            line, t = self._on
+            return PointName(self.number, None, line.name(False), t)
+        return PointName(self.number)
+
+    def find(self, *wants: str) -> list[list[Any]]:
+        """Return, for each thing wanted, the pairs of c and what the shards have found; asks once for what is new."""
+        new = tuple(want for want in wants if want not in self._known)
+        if new:
+            each = None if self._remembered is None else [(own,) for own in self._remembered]
+            gone = self.parts.gone()
+            answers = self.parts.ask("ask", lambda whole: (self.name(whole), new, gone), each)
+            if not self._told and self._on is not None:
+                self._on[0].told = True
+            for place, want in enumerate(new):
+                self._known[want] = [(c, answer[place]) for c, answer in answers]
+                self.risk.products += {"subgradient": 1, "value": 0 if self._on else 1}.get(want, 0)
+            self._remembered, self._told, self._on = None, True, None
+        return [self._known[want] for want in wants]
+
+    @cached_property
+    def value(self) -> float:
+        """R(w)."""
+        (values,) = self.find("value")
+        return float(sum(c * value for c, value in values))
+
+    @cached_property
+    def subgradient(self) -> Array:
+        """One subgradient of R at w."""
+        _, slopes, _ = self.find("value", "subgradient", "offset")
+        return weighted_sum(slopes, self.w.size)
+
+    @property
+    def plane(self) -> tuple[Array, float]:
+        """The sum of the shards' planes, less the rounding of the sum."""
+        a = self.subgradient
+        (offsets,) = self.find("offset")
+        size = sum(c * abs(b) for c, b in offsets) + _core.inner_of_sizes(a, self.w)
+        return a, float(sum(c * b for c, b in offsets)) - (4.0 + len(offsets)) * _EPS * size
+
+    @cached_property
+    def rounding(self) -> float:
+        """How much larger than the value computed R(w) may be."""
+        (roundings,) = self.find("rounding")
+        return float(sum(c * r for c, r in roundings)) + (4.0 + len(roundings)) * _EPS * abs(self.value)
+
+    @property
+    def remembered(self) -> tuple[Any, ...]:
+        """What the shards remember of the point: scores, which travel for this alone."""
+        (found,) = self.find("remembered")
+        answers = iter([own for _, own in found])
+        return tuple(next(answers) if c > 0.0 else None for c in self.parts.c)
+
+    def recall(self, remembered: Sequence[Any]) -> RemotePoint:
+        """Make the shards' points from what they remembered once."""
+        self._remembered = remembered
+        return self
+
+    def extreme(self, d: Array) -> Array:
+        """Return the subgradient that is largest in direction d."""
+        self.risk.products += 2
+        return weighted_sum(self.parts.ask("extreme", lambda whole: (self.name(whole), d)), self.w.size)
+
+    def toward(self, w: Array) -> RemoteLine:
+        """Return the line to w."""
+        return RemoteLine(self, w)
+
+
+class RemoteLine(Line):
+    """A line of scores on the shards: values and slopes at trial steps travel, nothing else."""
+
+    start: RemotePoint
+
+    def __init__(self, start: RemotePoint, end: Array) -> None:
+        super().__init__(start, end)
+        self.end, self.fine = end, start.fine
+        self.number = start.parts.named(self, lines=True)
+        self.told = False  # to the shards
+        self._trials: dict[float, tuple[float, float, float]] = {}
+
+    def name(self, whole: bool) -> LineName:
+        """Return what the shards know the line by; where it starts and leads, where they do not."""
+        if self.told and not whole:
+            return LineName(self.number)
+        return LineName(self.number, self.start.name(whole), self.end)
+
+    def at(self, t: float) -> RemotePoint:
+        """Return the point at t; the shards combine its scores."""
+        if t not in self._points:
+            w = self.start.w + t * self.direction
+            point = self._points[t] = RemotePoint(self.start.risk, self.start.parts, w, (self, t))
+            point.fine = self.fine
+        return self._points[t]  # type: ignore[return-value]
+
+    def evaluate(self, t: float) -> tuple[float, float, float]:
+        """Return the value and both one-sided slopes at t: one round trip."""
+        if t not in self._trials:
+            parts = self.start.parts
+            gone = parts.gone()
+            answers = parts.ask("slide", lambda whole: (self.name(whole), (t,), gone))
+            self.start.risk.products += not self.told
+            self.told = self.start._told = True
+            rows = [(c, answer[0]) for c, answer in answers]
+            value, left, right = (float(sum(c * row[k] for c, row in rows)) for k in range(3))
+            self._trials[t] = value, left, right
+        return self._trials[t]
+
+
+def weighted_sum(shares: Sequence[tuple[float, Array]], dim: int) -> Array:
+    """Return sum_s c_s a_s, in the order of the shards."""
+    total = np.zeros(dim)
+    for c, a in shares:
+        total += c * a
+    return total
