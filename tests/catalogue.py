@@ -1,4 +1,4 @@
-"""The product of everything registered: losses x regularizers x solvers x layouts of the data.
+"""The product of everything registered: losses x regularizers x solvers x layouts and places of the data.
 
 A new plug-in appears here by itself. Each triple is visited with one layout, which rotates; all layouts are
 visited under the marker `slow`. Losses of several rows, which solvers know by values and subgradients only, are
@@ -16,11 +16,12 @@ import pytest
 from reference import models, sets
 from scipy import sparse
 
-from bmrm import LinearRisk, Problem
+from bmrm import LinearRisk, Problem, Shards
 from bmrm._traits import Trait
 from bmrm.losses import LOSSES, Loss, VectorLoss
 from bmrm.problem import missing
 from bmrm.regularizers import REGULARIZERS, Regularizer
+from bmrm.risks import linear_risk
 from bmrm.solvers import SOLVERS, Solver
 from bmrm.solvers.stochastic import Stochastic
 
@@ -39,6 +40,26 @@ LAYOUTS = {
     "csr32": lambda X: as_csr(X, np.int32),
     "csr64": lambda X: as_csr(X, np.int64),
 }
+
+
+PLACES = [*LAYOUTS, "shards"]
+
+
+def shard_ends(m: int, groups: np.ndarray | None) -> tuple[np.ndarray, list[slice]]:
+    """Return an order of the rows in which queries are together, and three uneven parts of it, the second of one."""
+    order = np.arange(m) if groups is None else np.argsort(groups, kind="stable")
+    starts = np.arange(m) if groups is None else np.flatnonzero(np.diff(groups[order], prepend=-1))
+    cut = starts[len(starts) // 3], starts[len(starts) // 3 + 1]
+    return order, [slice(0, cut[0]), slice(*cut), slice(cut[1], m)]
+
+
+def sharded(loss: Loss, X: np.ndarray, y: np.ndarray | None, groups: np.ndarray | None, engine=None, **options):
+    """Return the risk of the same rows, in another order, on shards."""
+    order, parts = shard_ends(X.shape[0], groups)
+    X, y, groups = X[order], None if y is None else np.asarray(y)[order], None if groups is None else groups[order]
+    shards = Shards.from_arrays([(X[part],) for part in parts], engine)
+    options = {name: value[order] if isinstance(value, np.ndarray) else value for name, value in options.items()}
+    return linear_risk(shards, y, loss, groups=groups, **options)
 
 
 def all_losses() -> list[Loss]:
@@ -89,6 +110,8 @@ def data_for(loss: Loss, m: int | None = None, d: int = COLUMNS) -> tuple[np.nda
 @cache
 def risk_for(loss: Loss, layout: str = "dense64") -> LinearRisk:
     X, y, groups = sample_for(loss)
+    if layout == "shards":
+        return sharded(loss, X, y, groups, n_threads=1)
     return LinearRisk(LAYOUTS[layout](X), y, loss, groups=groups, n_threads=1)
 
 
@@ -159,9 +182,10 @@ def all_cases() -> list[pytest.param]:
         single = loss.couples == "row" and not isinstance(loss, VectorLoss)
         for place, solver in enumerate(fitting):
             visited = single or place == number % len(fitting) or solver.name == "auto"
-            for k, layout in enumerate(LAYOUTS):
+            places = [layout for layout in PLACES if not missing(solver, problem_for(loss, example, layout))]
+            for k, layout in enumerate(places):
                 case = Case(loss, example, solver, layout)
-                chosen = visited and k == (number + place) % len(LAYOUTS)
+                chosen = visited and k == (number + place) % len(places)
                 cases.append(pytest.param(case, id=repr(case), marks=() if chosen else pytest.mark.slow))
     return cases
 

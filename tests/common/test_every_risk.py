@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from catalogue import LAYOUTS, all_losses, data_for, risk_for, sample_for, scalar_losses
+from catalogue import LAYOUTS, PLACES, all_losses, data_for, risk_for, sample_for, scalar_losses
 
 from bmrm import LinearRisk, losses
 from bmrm.testing import check_risk
@@ -37,7 +37,7 @@ def assert_same(one, other, w, w2, rel):
 
 
 @every_loss
-@every_layout
+@pytest.mark.parametrize("layout", PLACES)
 def test_rules(loss, layout):
     check_risk(risk_for(loss, layout))
 
@@ -62,7 +62,7 @@ def test_rules_find_a_risk_that_is_not_convex():
 
 
 @every_loss
-@pytest.mark.parametrize("layout", ["dense32", "csr32", "csr64"])
+@pytest.mark.parametrize("layout", ["dense32", "csr32", "csr64", "shards"])
 def test_layouts_agree(loss, layout, rng):
     dense, other = risk_for(loss), risk_for(loss, layout)
     assert_same(dense, other, rng.normal(size=dense.dim), rng.normal(size=dense.dim), 1e-12)

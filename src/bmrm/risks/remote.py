@@ -100,6 +100,7 @@ class RemotePoint(Point):
     def __init__(self, risk: Risk, parts: Parts, w: Array, on: tuple[RemoteLine, float] | None = None) -> None:
         super().__init__(risk, w)
         self.parts, self._on = parts, on
+        risk.products += on is None
         self.number = parts.named(self)
         self._known: dict[str, list[Any]] = {}
         self._told = False
@@ -126,7 +127,7 @@ class RemotePoint(Point):
                 self._on[0].told = True
             for place, want in enumerate(new):
                 self._known[want] = [(c, answer[place]) for c, answer in answers]
-                self.risk.products += {"subgradient": 1, "value": 0 if self._on else 1}.get(want, 0)
+                self.risk.products += want == "subgradient"
             self._remembered, self._told, self._on = None, True, None
         return [self._known[want] for want in wants]
 
@@ -166,6 +167,7 @@ class RemotePoint(Point):
     def recall(self, remembered: Sequence[Any]) -> RemotePoint:
         """Make the shards' points from what they remembered once."""
         self._remembered = remembered
+        self.risk.products -= 1
         return self
 
     def extreme(self, d: Array) -> Array:
@@ -188,6 +190,7 @@ class RemoteLine(Line):
         self.end, self.fine = end, start.fine
         self.number = start.parts.named(self, lines=True)
         self.told = False  # to the shards
+        start.risk.products += 1
         self._trials: dict[float, tuple[float, float, float]] = {}
 
     def name(self, whole: bool) -> LineName:
@@ -210,7 +213,6 @@ class RemoteLine(Line):
             parts = self.start.parts
             gone = parts.gone()
             answers = parts.ask("slide", lambda whole: (self.name(whole), (t,), gone))
-            self.start.risk.products += not self.told
             self.told = self.start._told = True
             rows = [(c, answer[0]) for c, answer in answers]
             value, left, right = (float(sum(c * row[k] for c, row in rows)) for k in range(3))

@@ -10,13 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from bmrm._traits import Trait
-from bmrm.data.matrix import Design
 from bmrm.data.sharded import ShardedMatrix
 from bmrm.losses import Loss
 from bmrm.losses.vector import ClassLoss
 from bmrm.parallel.base import Placed
 from bmrm.risks.base import Array, Risk
-from bmrm.risks.inputs import normalized, row_vector
+from bmrm.risks.inputs import made_loss, normalized, row_vector
 from bmrm.risks.linear import LinearRisk
 from bmrm.risks.remote import Parts, RemotePoint, weighted_sum
 from bmrm.structured.base import ScoredModel
@@ -24,11 +23,9 @@ from bmrm.structured.base import ScoredModel
 
 def linear_risk(X: Any, y: Any, loss: Loss | str, *args: Any, **options: Any) -> LinearRisk:
     """Return a `ShardedRisk` where the rows are on workers and the loss is a sum over them, else a `LinearRisk`."""
-    design = X if isinstance(X, Design) else Design(X, options.pop("intercept", False), options.pop("n_threads", None))
-    risk = LinearRisk(design, y, loss, *args, **options)
-    if not isinstance(design.matrix, ShardedMatrix) or risk.loss.couples == "all":
-        return risk
-    return ShardedRisk(design, y, loss, *args, **options)
+    on_workers = isinstance(getattr(X, "matrix", None), ShardedMatrix)
+    kind = ShardedRisk if on_workers and made_loss(loss).couples != "all" else LinearRisk
+    return kind(X, y, loss, *args, **options)
 
 
 class ShardedRisk(LinearRisk):
