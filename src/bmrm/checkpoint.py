@@ -145,7 +145,7 @@ class Keeper:
             state = sections.get(f"{name}.state")
             kept |= dict.fromkeys(_STATE) if state is None else state.value(self._known)
             rows = kept.pop("history").T.tolist()
-            history = tuple(Record(int(row[0]), *row[1:]) for row in rows)
+            history = tuple(Record(int(n), a, b, c, d, tuple(busy)) for n, a, b, c, d, *busy in rows)
             return Snapshot(**kept, history=history)
         except (DataError, KeyError, TypeError, ValueError) as error:
             raise DataError(f"{self.path}: {_reason(error)}") from error
@@ -162,7 +162,7 @@ class Keeper:
         if result is not None:
             certificate = result.certificate
             snapshot.status, snapshot.bounds = result.status.name, (certificate.upper, certificate.lower)
-        table = np.array([[r.iteration, r.seconds, r.passes, r.upper, r.lower] for r in snapshot.history]).T
+        table = np.array([[r.iteration, r.seconds, r.passes, r.upper, r.lower, *r.busy] for r in snapshot.history]).T
         answer = {name: getattr(snapshot, name) for name in ("w", "numbers", "status", "bounds")} | {"history": table}
         state = {name: getattr(snapshot, name) for name in _STATE}
         try:

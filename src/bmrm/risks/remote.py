@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from bmrm import _core
-from bmrm.parallel.base import Placed
+from bmrm.parallel.base import Placed, WorkerLost
 from bmrm.risks.base import Array, Line, Point, Risk
 from bmrm.risks.shard import LineName, Missing, PointName
 
 _EPS = float(np.finfo(np.float64).eps)
+_ATTEMPTS = 20  # to tell a shard what it has to know, while its workers keep being lost
 _numbers = itertools.count(1)
 
 
@@ -64,17 +65,19 @@ class Parts:
         answers = self.placed.call(method, self.number, *of(False), each=each)
         for shard in [s for s, answer in enumerate(answers) if isinstance(answer, Missing)]:
             own = None if each is None else [each[shard]]
-            if answers[shard].what == "risk":
-                self._add_again(shard)
-            (answers[shard],) = self.placed.call(method, self.number, *of(True), each=own, only=[shard])
-            if isinstance(answers[shard], Missing):  # lost once more in between
-                self._add_again(shard)
-                (answers[shard],) = self.placed.call(method, self.number, *of(True), each=own, only=[shard])
+            answers[shard] = self._told_again(answers[shard], shard, method, of(True), own)
         return [(c, answer) for c, answer in zip(self.c, answers) if answer is not None]
 
-    def _add_again(self, shard: int) -> None:
-        method, arguments, each = self._added
-        self.placed.call(method, self.number, *arguments, each=[each[shard]], only=[shard])
+    def _told_again(self, answer: Any, shard: int, method: str, whole: tuple[Any, ...], own: Any) -> Any:
+        """Return the answer of a shard that has been made anew, once it knows what it is asked about."""
+        add, arguments, each = self._added
+        for _ in range(_ATTEMPTS):
+            if answer.what == "risk":
+                self.placed.call(add, self.number, *arguments, each=[each[shard]], only=[shard])
+            (answer,) = self.placed.call(method, self.number, *whole, each=own, only=[shard])
+            if not isinstance(answer, Missing):
+                return answer
+        raise WorkerLost(f"shard {shard} was lost {_ATTEMPTS} times in a row, each time before it had answered")
 
     def gone(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the points and lines that nobody has a name for any more, once."""
