@@ -1,12 +1,13 @@
 """Search along a line: the minimum of J(w + t d) over t >= 0.
 
-Where the risk keeps its scores, the compiled search is exact and touches no data. Where every trial costs an
-evaluation of the risk, a few safeguarded steps on the slope must do.
+Where the risk keeps its scores, the compiled search is exact and touches no data. Where the scores are on workers, it
+asks for values and slopes at several steps in each round trip. Where every trial costs an evaluation of the risk, a few
+safeguarded steps on the slope must do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,8 +18,13 @@ from bmrm.problem import Problem
 from bmrm.regularizers.base import Along, Separable
 from bmrm.risks.base import Array, Line
 
-_BUDGET, _FINE_BUDGET = 8, 60
+_BUDGET = 8
+_ROUNDS = 40  # round trips of one search
+_SPREAD = (0.0, 1.0 / 64.0, 0.125, 0.5, 1.0, 2.0, 8.0)  # of the guess, in the first round
+_EVEN = np.arange(1.0, 7.0) / 7.0  # of the bracket, in later ones
+_FINE = 1e-7  # of the way down: what may be left of it where a search in rounds ends
 _ENOUGH = 0.1  # a slope so much flatter than at the start ends a search by slope
+_EPS = float(np.finfo(np.float64).eps)
 _BOTTOM = -1e31  # where a search on a line without a minimum ends
 
 
@@ -39,18 +45,17 @@ def minimize(
     accuracy : float
         Of the slope at 0: so much may be left of it where the compiled search ends.
     enough : float
-        The same where every trial costs an evaluation of the risk (or a round trip, where ``line.fine``: then
-        `accuracy` counts, and more trials are made).
+        The same where every trial costs an evaluation of the risk.
     """
     along = problem.regularizer.along(line.start.w, line.direction)
     longest = _longest_step(problem, line)
     compiled = line.terms()
-    t = (
-        _exact(problem, along, compiled, guess, accuracy)
-        if compiled
-        else _by_slope(problem, along, line, min(guess, longest), accuracy if line.fine else enough)
-    )
-    return min(t, longest)
+    if compiled:
+        return min(_exact(problem, along, compiled, guess, accuracy), longest)
+    trials = _Trials(problem, along, line)
+    if line.fine:
+        return min(_in_rounds(trials, min(guess, longest)), longest)
+    return min(_by_slope(trials, min(guess, longest), enough), longest)
 
 
 def _exact(problem: Problem, along: Along, compiled: list[Any], guess: float, accuracy: float) -> float:
@@ -79,44 +84,97 @@ class _Trial(NamedTuple):
     def falls(self) -> bool:
         return self.slope < 0.0 and np.isfinite(self.value)
 
-    def is_bottom(self, slope: float) -> bool:
-        """Whether the slope changes its sign here, or is no steeper than that."""
-        return self.left <= 0.0 <= self.slope or min(abs(self.slope), abs(self.left)) <= slope
+    @property
+    def is_bottom(self) -> bool:
+        """Whether the slope changes its sign here."""
+        return self.left <= 0.0 <= self.slope
 
 
-def _by_slope(problem: Problem, along: Along, line: Line, guess: float, enough: float) -> float:
+class _Trials:
+    """J at steps on a line."""
+
+    def __init__(self, problem: Problem, along: Along, line: Line) -> None:
+        self.problem, self.along, self.line = problem, along, line
+        self.smooth = {Trait.SMOOTH_RISK, Trait.SMOOTH_REGULARIZER} <= problem.traits
+        self.endless = problem.risk.floor == -np.inf
+
+    def at(self, t: float) -> _Trial:
+        return self.all_at([t])[0]
+
+    def all_at(self, ts: Sequence[float]) -> list[_Trial]:
+        found = []
+        for t, risk in zip(ts, self.line.evaluate_all(ts)):
+            value, left, right = (self.problem.lam * o + r for o, r in zip(self.along.evaluate(t), risk))
+            found.append(_Trial(t, value, right, left))
+        return found
+
+
+def _in_rounds(trials: _Trials, guess: float) -> float:
+    """Narrow the bracket of the minimum by several trials at a time, which together cost one round trip.
+
+    The tangents at its ends meet below the minimum: that tells how much of the way down is left.
+    """
+    seen = trials.all_at([share * guess for share in _SPREAD])
+    start = seen[0]
+    if start.slope >= 0.0:
+        return 0.0
+    lower, upper = start, None
+    for _ in range(_ROUNDS):
+        bottom = next((here for here in seen if here.is_bottom), None)
+        if bottom is not None:
+            return bottom.t
+        for here in seen:
+            if here.falls and here.t > lower.t:
+                lower = here
+            elif not here.falls and (upper is None or here.t < upper.t):
+                upper = here
+        best = lower if upper is None or lower.value <= upper.value else upper
+        ts = _next_round(lower, upper)
+        if not ts or _is_near(start, best, lower, upper):
+            break
+        seen = trials.all_at(ts)
+    return _down(trials.at, lower).t if upper is None and trials.endless else best.t
+
+
+def _is_near(start: _Trial, best: _Trial, lower: _Trial, upper: _Trial | None) -> bool:
+    """Whether next to nothing is left of the way down, by where the tangents at the ends of the bracket meet."""
+    if upper is None or not np.isfinite(upper.value):
+        return False
+    meet = _next_trial(lower, upper, smooth=False)
+    bound = max(lower.value + lower.slope * (meet - lower.t), upper.value + upper.left * (meet - upper.t))
+    return best.value - bound <= _FINE * (start.value - best.value) + 4.0 * _EPS * abs(best.value)
+
+
+def _next_round(lower: _Trial, upper: _Trial | None) -> list[float]:
+    """Return steps inside the bracket: even ones, and where a straight and a curved line would have their minimum."""
+    if upper is None:
+        return [4.0**k * lower.t for k in range(1, 7)]
+    ts = [lower.t + share * (upper.t - lower.t) for share in _EVEN]
+    ts += [_next_trial(lower, upper, smooth) for smooth in (False, True)]
+    return sorted({t for t in ts if lower.t < t < upper.t})
+
+
+def _by_slope(trials: _Trials, guess: float, enough: float) -> float:
     """Bracket the root of the slope, then interpolate, with a budget of evaluations.
 
     Returns the best point seen; it is a descent step if the direction is one.
     """
-
-    def at(t: float) -> _Trial:
-        omega, risk = along.evaluate(t), line.evaluate(t)
-        value, left, right = (problem.lam * o + r for o, r in zip(omega, risk))
-        return _Trial(t, value, right, left)
-
-    smooth = {Trait.SMOOTH_RISK, Trait.SMOOTH_REGULARIZER} <= problem.traits
-    start = best = lower = at(0.0)
+    start = best = lower = trials.at(0.0)
     if start.slope >= 0.0:
         return 0.0
-    upper, t, widths = None, guess, [np.inf, np.inf]
-    for _ in range(_FINE_BUDGET if line.fine else _BUDGET):
-        here = at(t)
+    upper, t = None, guess
+    for _ in range(_BUDGET):
+        here = trials.at(t)
         if here.value < best.value:
             best = here
-        if here.is_bottom(enough * abs(start.slope)) and (best is here or line.fine):
-            return here.t
+        if abs(here.slope) <= enough * abs(start.slope) and best is here:
+            break
         lower, upper = (here, upper) if here.falls else (lower, here)
-        t = _next_trial(lower, upper, smooth)
-        if upper is not None and line.fine:
-            widths = [widths[1], upper.t - lower.t]
-            if widths[1] > 0.5 * widths[0]:  # one end stays where it is
-                t = lower.t + 0.5 * widths[1]
-                widths[1] = np.inf
+        t = _next_trial(lower, upper, trials.smooth)
         if not lower.t < t < (np.inf if upper is None else upper.t):
             break
-    if upper is None and best is lower and problem.risk.floor == -np.inf:  # else a flat place ended the search
-        best = _down(at, lower)
+    if upper is None and best is lower and trials.endless:  # else a flat place ended the search
+        best = _down(trials.at, lower)
     return best.t
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -152,7 +153,8 @@ class Line:
     Attributes
     ----------
     fine : bool
-        Whether a trial costs so little that a search goes on to the end, though it is not compiled.
+        Whether trials cost so little that a search goes on to the end, though it is not compiled, and less if several
+        are made at once.
     """
 
     fine: bool = False
@@ -173,6 +175,10 @@ class Line:
         point = self.at(t)
         slope = _core.inner(point.subgradient, self.direction)
         return point.value, slope, slope
+
+    def evaluate_all(self, ts: Sequence[float]) -> list[tuple[float, float, float]]:
+        """Return the same at several t."""
+        return [self.evaluate(t) for t in ts]
 
     def terms(self) -> list[Any]:
         """Return compiled line terms for the exact search; none if there are none."""

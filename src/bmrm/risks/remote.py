@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 
 from bmrm import _core
+from bmrm._states import kept
 from bmrm.parallel.base import Placed, WorkerLost
 from bmrm.risks.base import Array, Line, Point, Risk
 from bmrm.risks.shard import LineName, Missing, PointName
 
 _EPS = float(np.finfo(np.float64).eps)
 _ATTEMPTS = 20  # to tell a shard what it has to know, while its workers keep being lost
+TOUCHED = ("value", "subgradient", "offset", "rounding")  # all that one evaluation has to say
 _numbers = itertools.count(1)
 
 
@@ -97,6 +99,38 @@ def _drop(placed: Placed, number: int) -> None:
     placed.later("drop", (number,))
 
 
+@kept
+class Recollection:
+    """What a run remembers of a point on the shards: its name, or, read from a file, what each shard needs for it.
+
+    Parameters
+    ----------
+    point : RemotePoint
+    """
+
+    def __init__(self, point: RemotePoint) -> None:
+        self.point: RemotePoint | None = point
+        self.of_shards: tuple[Any, ...] = ()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Recollection:
+        return self  # points do not change
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.of_shards if self.point is None else self.point.of_shards()
+
+    def __setstate__(self, of_shards: tuple[Any, ...]) -> None:
+        self.point, self.of_shards = None, of_shards
+
+    def recalled(self, risk: Risk, parts: Parts, w: Array) -> RemotePoint:
+        """Return the point again."""
+        if self.point is not None and self.point.parts is parts:
+            return self.point
+        point = RemotePoint(risk, parts, w)
+        point._remembered = self.of_shards if self.point is None else self.point.of_shards()
+        risk.products -= 1
+        return point
+
+
 class RemotePoint(Point):
     """w, and the numbers that the shards have found there."""
 
@@ -137,14 +171,15 @@ class RemotePoint(Point):
     @cached_property
     def value(self) -> float:
         """R(w)."""
-        (values,) = self.find("value")
+        if self._on is not None and self._on[1] in self._on[0].trials:
+            return self._on[0].trials[self._on[1]][0]
+        values, *_ = self.find(*(("value", "rounding") if self._on is None else TOUCHED))  # new on a line: for a plane
         return float(sum(c * value for c, value in values))
 
     @cached_property
     def subgradient(self) -> Array:
         """One subgradient of R at w."""
-        _, slopes, _ = self.find("value", "subgradient", "offset")
-        return weighted_sum(slopes, self.w.size)
+        return weighted_sum(self.find(*TOUCHED)[1], self.w.size)
 
     @property
     def plane(self) -> tuple[Array, float]:
@@ -157,21 +192,19 @@ class RemotePoint(Point):
     @cached_property
     def rounding(self) -> float:
         """How much larger than the value computed R(w) may be."""
-        (roundings,) = self.find("rounding")
+        _, roundings = self.find("value", "rounding")
         return float(sum(c * r for c, r in roundings)) + (4.0 + len(roundings)) * _EPS * abs(self.value)
 
     @property
-    def remembered(self) -> tuple[Any, ...]:
-        """What the shards remember of the point: scores, which travel for this alone."""
+    def remembered(self) -> Recollection:
+        """The point itself, as long as it lives; in a file, the scores of the shards."""
+        return Recollection(self)
+
+    def of_shards(self) -> tuple[Any, ...]:
+        """Return what each shard needs to make its point again: scores, which travel for this alone."""
         (found,) = self.find("remembered")
         answers = iter([own for _, own in found])
         return tuple(next(answers) if c > 0.0 else None for c in self.parts.c)
-
-    def recall(self, remembered: Sequence[Any]) -> RemotePoint:
-        """Make the shards' points from what they remembered once."""
-        self._remembered = remembered
-        self.risk.products -= 1
-        return self
 
     def extreme(self, d: Array) -> Array:
         """Return the subgradient that is largest in direction d."""
@@ -194,7 +227,7 @@ class RemoteLine(Line):
         self.number = start.parts.named(self, lines=True)
         self.told = False  # to the shards
         start.risk.products += 1
-        self._trials: dict[float, tuple[float, float, float]] = {}
+        self.trials: dict[float, tuple[float, float, float]] = {}
 
     def name(self, whole: bool) -> LineName:
         """Return what the shards know the line by; where it starts and leads, where they do not."""
@@ -212,15 +245,21 @@ class RemoteLine(Line):
 
     def evaluate(self, t: float) -> tuple[float, float, float]:
         """Return the value and both one-sided slopes at t: one round trip."""
-        if t not in self._trials:
+        return self.evaluate_all([t])[0]
+
+    def evaluate_all(self, ts: Sequence[float]) -> list[tuple[float, float, float]]:
+        """Return the same at several t: one round trip for all of them."""
+        new = tuple(t for t in ts if t not in self.trials)
+        if new:
             parts = self.start.parts
             gone = parts.gone()
-            answers = parts.ask("slide", lambda whole: (self.name(whole), (t,), gone))
+            answers = parts.ask("slide", lambda whole: (self.name(whole), new, gone))
             self.told = self.start._told = True
-            rows = [(c, answer[0]) for c, answer in answers]
-            value, left, right = (float(sum(c * row[k] for c, row in rows)) for k in range(3))
-            self._trials[t] = value, left, right
-        return self._trials[t]
+            for place, t in enumerate(new):
+                rows = [(c, answer[place]) for c, answer in answers]
+                value, left, right = (float(sum(c * row[k] for c, row in rows)) for k in range(3))
+                self.trials[t] = value, left, right
+        return [self.trials[t] for t in ts]
 
 
 def weighted_sum(shares: Sequence[tuple[float, Array]], dim: int) -> Array:

@@ -6,6 +6,7 @@ problem are those of the original one, digit for digit.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -158,6 +159,10 @@ class ScaledLine(Line):
     def evaluate(self, t: float) -> tuple[float, float, float]:
         """Return the value and both one-sided slopes at t."""
         return self.inner.evaluate(t)
+
+    def evaluate_all(self, ts: Sequence[float]) -> list[tuple[float, float, float]]:
+        """Return the same at several t."""
+        return self.inner.evaluate_all(ts)
 
     def terms(self) -> list[Any]:
         """Return the compiled terms of the line inside."""

@@ -17,7 +17,7 @@ from bmrm.parallel.base import Placed
 from bmrm.risks.base import Array, Risk
 from bmrm.risks.inputs import made_loss, normalized, row_vector
 from bmrm.risks.linear import LinearRisk
-from bmrm.risks.remote import Parts, RemotePoint, weighted_sum
+from bmrm.risks.remote import TOUCHED, Parts, RemotePoint, weighted_sum
 from bmrm.structured.base import ScoredModel
 
 
@@ -91,13 +91,13 @@ class ShardedRisk(LinearRisk):
     def touch(self, w: Array) -> RemotePoint:  # type: ignore[override]
         """Return w with value and subgradient: one round trip."""
         point = self.at(w)
-        point.find("value", "subgradient", "offset")
+        point.find(*TOUCHED)
         return point
 
     def at(self, w: Array, remembered: Any = None) -> RemotePoint:  # type: ignore[override]
         """Return w; the shards are asked when something about it is."""
-        point = RemotePoint(self, self.parts, self._checked(w))
-        return point if remembered is None else point.recall(remembered)
+        w = self._checked(w)
+        return RemotePoint(self, self.parts, w) if remembered is None else remembered.recalled(self, self.parts, w)
 
 
 def _check_groups(groups: Any, parts: Sequence[slice]) -> None:
@@ -172,7 +172,7 @@ class ShardedStructuredRisk(Risk):
     def touch(self, w: Array) -> RemotePoint:
         """Return w with value and subgradient: one round trip."""
         point = self.at(w)
-        point.find("value", "subgradient", "offset")
+        point.find(*TOUCHED)
         return point
 
     def at(self, w: Array, remembered: Any = None) -> RemotePoint:
@@ -180,9 +180,9 @@ class ShardedStructuredRisk(Risk):
         w = np.ascontiguousarray(w, dtype=np.float64)
         if w.shape != (self.dim,):
             raise ValueError(f"w has shape {w.shape}, expected ({self.dim},)")
-        point = RemotePoint(self, self.parts, w)
+        point = RemotePoint(self, self.parts, w) if remembered is None else remembered.recalled(self, self.parts, w)
         point.fine = self.cheap_lines
-        return point if remembered is None else point.recall(remembered)
+        return point
 
     def known_plane(self, w: Array) -> tuple[Array, float] | None:
         """Return the sum of the shards' planes, where all of them have one."""

@@ -25,6 +25,7 @@ from bmrm.solvers.interior_point import InteriorPoint
 from bmrm.solvers.lbfgs import LBFGS
 from bmrm.solvers.ls_bmrm import LsBMRM
 from bmrm.solvers.newton import Newton
+from bmrm.solvers.owlqn import OWLQNStar
 from bmrm.solvers.proximal_bundle import ProximalBundle
 from bmrm.solvers.semismooth_newton import SemismoothNewton
 from bmrm.solvers.subgradient_bfgs import SubgradientLBFGS
@@ -83,7 +84,8 @@ class Auto(Solver, name="auto"):
     losses of several scores, l2     3 columns for each row) or where m q <= 500, unless coordinates are free or the
                                      classes' blocks cost less than a pass (few columns: 3 to 4 steps will do)
     `multiclass_hinge`, l2           `dual_coordinate`
-    smooth                           `lbfgs`
+    smooth, l2 or no penalty         `lbfgs`
+    smooth, l1 or elastic net        `owlqn_star` (20000 x 50 in two shards, logistic, 1e-6: 15 steps, `ls_bmrm` 376)
     structured models and a user's   `proximal_bundle`: where lam is small and each trial of a line search a call of
     own risks, l2                    the model, planes from far away cost much (RNA foldings, 1e-3: 46 calls to what
                                      `ls_bmrm` had not reached after 80; chains of OCR letters, 1e-2: 159 steps and 185)
@@ -240,6 +242,8 @@ def _chosen(problem: Problem, units: _Units) -> list[Solver]:
         chosen.append(DualCoordinate())
     elif fits(LBFGS) and not central:
         chosen.append(LBFGS(memory=_LONG_MEMORY))
+    elif fits(OWLQNStar) and not central:
+        chosen.append(OWLQNStar())
     if Trait.UNBOUNDED_RISK in problem.traits:
         chosen = [InteriorPoint()] if central else []
         if fits(SubgradientLBFGS):
