@@ -221,6 +221,17 @@ def test_structured(chosen, weighted, rng):
     assert engine.lost > 0
 
 
+def test_labeler_on_workers(rng):
+    X = [[{"word": str(rng.integers(5)), "long": bool(rng.integers(2))} for _ in range(n)] for n in (3, 1, 4, 2, 6)]
+    y = [["odd" if int(token["word"]) % 2 else "even" for token in x] for x in X]
+    weight = [1.0, 2.0, 0.0, 1.0, 1.0]
+    one = bmrm.SequenceLabeler(lam=0.01, tol=1e-8).fit(X, y, weight)
+    other = bmrm.SequenceLabeler(lam=0.01, tol=1e-8).fit(X, y, weight, engine=LocalEngine())
+    assert other.objective_ == pytest.approx(one.objective_, rel=1e-7)
+    assert other.predict(X) == one.predict(X)
+    assert len(other.history_[-1].busy) == 2
+
+
 def test_path_keeps_planes(binary):
     X, y = binary
     lams = [0.1, 0.03, 0.01]

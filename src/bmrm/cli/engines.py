@@ -13,7 +13,7 @@ from bmrm.cli.files import with_weights
 from bmrm.cli.options import TrainOptions
 from bmrm.data.dataset import Dataset
 from bmrm.parallel import Engine, EngineError, engine
-from bmrm.result import Result
+from bmrm.result import Record
 from bmrm.risks import Shards
 
 
@@ -45,12 +45,12 @@ def sharded_data(options: TrainOptions, engine: Engine) -> Iterator[Dataset]:
         shards.placed.release()
 
 
-def busy_times(results: Sequence[Result]) -> list[str]:
+def busy_times(histories: Sequence[Sequence[Record]]) -> list[str]:
     """Return a line on how long the shards computed and were idle, where there are shards."""
-    last = next((result.history[-1] for result in reversed(results) if result.history), None)
+    last = next((history[-1] for history in reversed(histories) if history), None)
     if last is None or not last.busy:
         return []
-    total = sum(result.seconds for result in results)
+    total = sum(history[-1].seconds for history in histories if history)
     most, mean = max(last.busy), sum(last.busy) / len(last.busy)
     idle = 1.0 - mean / total if total > 0.0 else 0.0
     return [f"{len(last.busy)} shards: each computed {mean:.3g} s, the longest {most:.3g} s; idle {100 * idle:.0f}%"]

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from bmrm._errors import DataError
 from bmrm.certificate import Status
 from bmrm.cli.application import NOT_CERTIFIED, one_interrupt, plain_warnings
+from bmrm.cli.engines import busy_times, engine_of
 from bmrm.cli.files import check_writable
 from bmrm.cli.options import DEFAULT_LAM, TrainOptions, made, parameter
 from bmrm.cli.report import ending, trained
@@ -24,6 +25,7 @@ from bmrm.data.arrays import load_array
 from bmrm.data.sequences import SequenceData, kind_of, read_sequences
 from bmrm.data.template import Template
 from bmrm.monitor import write_history
+from bmrm.parallel import Engine
 from bmrm.regularizers import REGULARIZERS
 from bmrm.risks import StructuredRisk
 from bmrm.sequence_model import SequenceModel
@@ -39,6 +41,13 @@ _SHOWN = 5
 def train_sequences(options: TrainOptions) -> int:
     """Train a labeler on a file of sequences, save it and say what was proved; return the exit code."""
     _refuse_unused(options)
+    if options.engine is None:
+        return _trained(options, None)
+    with engine_of(options) as engine:  # none on a rank that has served
+        return 0 if engine is None else _trained(options, engine)
+
+
+def _trained(options: TrainOptions, engine: Engine | None) -> int:
     inputs = [options.file, options.weights, options.costs, options.template]
     check_writable(options.model_path, inputs)
     if options.history is not None:
@@ -50,7 +59,7 @@ def train_sequences(options: TrainOptions) -> int:
     data = _read(options.file, options.format, template, zero_based=options.zero_based, threads=options.threads)
     weight = _weights(options.weights, len(data))
     with one_interrupt():
-        _fit(labeler, data, weight, options)
+        _fit(labeler, data, weight, options, engine)
         model = _model(labeler, data, template, options)
         model.save(options.model_path)
         if options.history is not None:
@@ -58,7 +67,7 @@ def train_sequences(options: TrainOptions) -> int:
     if options.json:
         click.echo(json.dumps(_report(model, data, options), allow_nan=False))
     elif not options.quiet:
-        click.echo(_summary(model, data, options))
+        click.echo(_summary(model, data, options, busy_times([labeler.history_])))
     return 0 if model.status is Status.CONVERGED else NOT_CERTIFIED
 
 
@@ -101,14 +110,16 @@ def _labeler(options: TrainOptions, template: Template | None) -> SequenceLabele
     )
 
 
-def _fit(labeler: SequenceLabeler, data: SequenceData, weight: Any, options: TrainOptions) -> None:
+def _fit(
+    labeler: SequenceLabeler, data: SequenceData, weight: Any, options: TrainOptions, engine: Engine | None
+) -> None:
     """Fit; after Ctrl-C the labeler is what it is, if there is anything."""
     from sklearn.exceptions import ConvergenceWarning
 
     try:
         with plain_warnings(options.quiet):
             warnings.simplefilter("ignore", ConvergenceWarning)  # the summary says it
-            labeler.fit(data.X, data.y, sample_weight=weight)
+            labeler.fit(data.X, data.y, sample_weight=weight, engine=engine)
     except KeyboardInterrupt:
         if not hasattr(labeler, "status_"):
             raise
@@ -165,7 +176,7 @@ def _weights(path: Path | None, n: int) -> npt.NDArray[np.float64] | None:
     return weight.astype(np.float64)
 
 
-def _summary(model: SequenceModel, data: SequenceData, options: TrainOptions) -> str:
+def _summary(model: SequenceModel, data: SequenceData, options: TrainOptions, busy: list[str]) -> str:
     run = model.history
     return "\n".join(
         [
@@ -174,6 +185,7 @@ def _summary(model: SequenceModel, data: SequenceData, options: TrainOptions) ->
             f"{len(model.classes)} labels, {model.coef.size} weights; "
             f"loss {model.loss.name}, regularizer {model.regularizer}, lam {model.lam:g}, solver {model.solver}",
             f"{run['iterations']} iterations, {run['passes']:g} passes, {run['seconds']:.3g} s",
+            *busy,
             f"model saved to {options.model_path}",
         ]
     )

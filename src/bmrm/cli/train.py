@@ -152,7 +152,7 @@ def summary(done: Fit, options: TrainOptions) -> str:
             f"{done.n_examples} rows, {model.n_features} features{_of_labels(model)}; "
             f"loss {model.loss.name}, regularizer {model.regularizer}, lam {model.lam:g}, solver {model.solver}",
             f"{run['iterations']} iterations, {run['passes']:g} passes, {run['seconds']:.3g} s",
-            *busy_times(done.results),
+            *busy_times([result.history for result in done.results]),
             f"model saved to {options.model_path}",
         ]
     )

@@ -15,8 +15,9 @@ from bmrm.estimators.labels import cost_matrix
 from bmrm.estimators.minimizer import LAM, checked_weight
 from bmrm.estimators.sequence_labels import label_codes, label_lists
 from bmrm.estimators.structured import StructuredEstimator
+from bmrm.parallel.base import Engine
 from bmrm.regularizers import Regularizer
-from bmrm.risks import StructuredRisk
+from bmrm.risks import structured_risk
 from bmrm.risks.base import Array
 from bmrm.sequence_model import SequenceModel
 from bmrm.solvers import Solver
@@ -145,7 +146,9 @@ class SequenceLabeler(StructuredEstimator):
         self.verbose = verbose
 
     @with_callbacks  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> SequenceLabeler:
+    def fit(
+        self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None, engine: Engine | None = None
+    ) -> SequenceLabeler:
         """Find w, and prove how far from optimal it is at most.
 
         Parameters
@@ -157,6 +160,8 @@ class SequenceLabeler(StructuredEstimator):
             One label for each token.
         sample_weight : array-like, optional
             A number of at least 0 for each sequence.
+        engine : Engine, optional
+            The sequences go to its workers, in parts of about equal work.
 
         Returns
         -------
@@ -172,7 +177,7 @@ class SequenceLabeler(StructuredEstimator):
         attributes, sequences = Attributes.learn(kept, self.hashing)
         classes, codes = label_codes(Y, np.diff(sequences.offsets))
         chain = self._chain(sequences, codes, classes)
-        risk = StructuredRisk(sequences, codes, self._chosen_loss(chain), weight, self.n_threads)
+        risk = structured_risk(sequences, codes, self._chosen_loss(chain), weight, self.n_threads, engine)
         resume = self._goes_on(attributes, classes, chain)
         sample = self._sample(X, y, risk, weight, sample_weight)
         self.classes_, self.attributes_, self.lam_ = classes, attributes, sample.lam

@@ -13,9 +13,10 @@ from bmrm.data.matrix import checked_threads
 from bmrm.estimators.callbacks import with_callbacks
 from bmrm.estimators.minimizer import LAM, RiskMinimizer, checked_weight
 from bmrm.losses.structured import STRUCTURED_LOSSES, StructuredLoss
+from bmrm.parallel.base import Engine
 from bmrm.problem import Problem
 from bmrm.regularizers import Regularizer
-from bmrm.risks import StructuredRisk
+from bmrm.risks import ShardedStructuredRisk, StructuredRisk, structured_risk
 from bmrm.risks.base import Array
 from bmrm.risks.structured import predicted
 from bmrm.solvers import Solver
@@ -28,7 +29,7 @@ class StructuredSample:
 
     X: Any
     y: Any
-    risk: StructuredRisk
+    risk: StructuredRisk | ShardedStructuredRisk
     lam: float
     metadata: dict[str, Any]
 
@@ -68,11 +69,9 @@ class StructuredEstimator(RiskMinimizer):
             parameters["scaling"] = self.scaling
         return STRUCTURED_LOSSES.make(self.loss, parameters)
 
-    def _sample(
-        self, X: Any, y: Any, risk: StructuredRisk, weight: Array | None, sample_weight: Any
-    ) -> StructuredSample:
+    def _sample(self, X: Any, y: Any, risk: Any, weight: Array | None, sample_weight: Any) -> StructuredSample:
         """Gather what a problem is made of; weight is that of the examples of the risk."""
-        lam = self._chosen_lam(len(risk.p) if weight is None else float(weight.sum()))
+        lam = self._chosen_lam(risk.n_examples if weight is None else float(weight.sum()))
         return StructuredSample(X, y, risk, lam, {"sample_weight": sample_weight})
 
     def _problem(self, sample: StructuredSample, target: Any) -> Problem:
@@ -174,7 +173,9 @@ class StructuredPredictor(StructuredEstimator):
         self.verbose = verbose
 
     @with_callbacks  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> StructuredPredictor:
+    def fit(
+        self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None, engine: Engine | None = None
+    ) -> StructuredPredictor:
         """Find w, and prove how far from optimal it is at most.
 
         Parameters
@@ -185,6 +186,8 @@ class StructuredPredictor(StructuredEstimator):
             Outputs, as many.
         sample_weight : array-like, optional
             A number of at least 0 for each example.
+        engine : Engine, optional
+            The examples go to its workers, in parts of about equal work.
 
         Returns
         -------
@@ -192,7 +195,7 @@ class StructuredPredictor(StructuredEstimator):
         """
         loss = self._chosen_loss(self.model)
         weight = checked_weight(sample_weight, len(X), "example")
-        risk = StructuredRisk(X, y, loss, weight, self.n_threads)
+        risk = structured_risk(X, y, loss, weight, self.n_threads, engine)
         self._minimize(self._sample(X, y, risk, weight, sample_weight), lambda _: None)
         return self
 

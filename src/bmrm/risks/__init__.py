@@ -6,7 +6,8 @@ know lam, the regularizer or the solver: that is what makes its planes valid for
 
 from bmrm.risks.base import Line, OracleRisk, Point, Risk, as_risk
 from bmrm.risks.linear import LinearLine, LinearPoint, LinearRisk
-from bmrm.risks.sharded import ShardedRisk, ShardedStructuredRisk, linear_risk
+from bmrm.risks.sharded import ShardedRisk, linear_risk
+from bmrm.risks.sharded_structured import ShardedStructuredRisk, structured_risk
 from bmrm.risks.shards import Shards
 from bmrm.risks.structured import StructuredRisk
 
@@ -24,4 +25,5 @@ __all__ = [
     "StructuredRisk",
     "as_risk",
     "linear_risk",
+    "structured_risk",
 ]

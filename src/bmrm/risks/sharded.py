@@ -9,16 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bmrm._traits import Trait
 from bmrm.data.sharded import ShardedMatrix
 from bmrm.losses import Loss
 from bmrm.losses.vector import ClassLoss
-from bmrm.parallel.base import Placed
-from bmrm.risks.base import Array, Risk
-from bmrm.risks.inputs import made_loss, normalized, row_vector
+from bmrm.risks.base import Array
+from bmrm.risks.inputs import made_loss
 from bmrm.risks.linear import LinearRisk
-from bmrm.risks.remote import TOUCHED, Parts, RemotePoint, weighted_sum
-from bmrm.structured.base import ScoredModel
+from bmrm.risks.remote import TOUCHED, Parts, RemotePoint
 
 
 def linear_risk(X: Any, y: Any, loss: Loss | str, *args: Any, **options: Any) -> LinearRisk:
@@ -110,95 +107,3 @@ def _check_groups(groups: Any, parts: Sequence[slice]) -> None:
                     f"query {group} has rows in shard {seen[group]} and in shard {shard}; the rows of a query must "
                     f"be in one shard"
                 )
-
-
-class ShardedStructuredRisk(Risk):
-    """The mean loss of a structured model over examples on workers.
-
-    Parameters
-    ----------
-    placed : Placed
-        `Shard` objects, with or without rows of their own.
-    X, y : sequences
-        Inputs and outputs, in lists of about equal work for each shard, as the model takes them.
-    loss : StructuredHinge or StructuredLog
-        With the model.
-    weight : sequence of arrays, optional
-        Weights of the examples, in the same lists.
-    remember : int, optional
-        As for `StructuredRisk`.
-
-    Examples
-    --------
-    >>> import numpy as np, bmrm
-    >>> model = bmrm.ChainModel(n_labels=2, n_attributes=1)
-    >>> X, y = [[np.array([[1.0], [-1.0]])], [np.array([[-2.0]])]], [[[0, 1]], [[1]]]
-    >>> shards = bmrm.Shards.empty(2)
-    >>> risk = bmrm.ShardedStructuredRisk(shards.placed, X, y, bmrm.losses.StructuredLog(model))
-    >>> bmrm.solve(bmrm.Problem(risk, "l2", lam=0.1)).converged
-    True
-    """
-
-    def __init__(
-        self, placed: Placed, X: Any, y: Any, loss: Any, weight: Any = None, remember: int | None = None
-    ) -> None:
-        if not len(X) == len(y) == placed.n_shards:
-            raise ValueError(
-                f"there are {placed.n_shards} shards, but {len(X)} lists of inputs and {len(y)} of outputs"
-            )
-        self.loss, self.model, self.traits, self.dim = loss, loss.model, loss.traits, loss.model.dim
-        if isinstance(self.model, ScoredModel):
-            self.traits |= {Trait.CACHED_LINE}
-            self.cheap_lines = True
-        weights = [None] * placed.n_shards if weight is None else [np.asarray(own, np.float64) for own in weight]
-        for inputs, own in zip(X, weights):
-            if own is not None and len(inputs):
-                row_vector(own, len(inputs), "weight", "example")
-        if weight is not None:
-            normalized(np.concatenate([own for own in weights if own is not None]), sum(map(len, X)), "example")
-        each = [(inputs, outputs, own, remember) for inputs, outputs, own in zip(X, y, weights)]
-        self.parts = Parts(placed, "add_structured", (loss,), each)
-
-    @property
-    def busy(self) -> tuple[float, ...]:
-        """How many seconds each shard has computed so far."""
-        return tuple(self.parts.placed.seconds)
-
-    def evaluate(self, w: Array) -> tuple[float, Array]:
-        """Return the value and one subgradient: one round trip."""
-        point = self.touch(w)
-        return point.value, point.subgradient
-
-    def touch(self, w: Array) -> RemotePoint:
-        """Return w with value and subgradient: one round trip."""
-        point = self.at(w)
-        point.find(*TOUCHED)
-        return point
-
-    def at(self, w: Array, remembered: Any = None) -> RemotePoint:
-        """Return w; the shards are asked when something about it is."""
-        w = np.ascontiguousarray(w, dtype=np.float64)
-        if w.shape != (self.dim,):
-            raise ValueError(f"w has shape {w.shape}, expected ({self.dim},)")
-        point = RemotePoint(self, self.parts, w) if remembered is None else remembered.recalled(self, self.parts, w)
-        point.fine = self.cheap_lines
-        return point
-
-    def known_plane(self, w: Array) -> tuple[Array, float] | None:
-        """Return the sum of the shards' planes, where all of them have one."""
-        found = self.parts.ask("known_plane", lambda whole: (w,))
-        if len(found) < sum(c > 0.0 for c in self.parts.c):
-            return None
-        return weighted_sum([(c, a) for c, (a, _) in found], self.dim), float(sum(c * b for c, (_, b) in found))
-
-    @property
-    def memory(self) -> Any:
-        """What the shards remember."""
-        found = self.parts.placed.call("memory", self.parts.number)
-        return None if all(own is None for own in found) else tuple(found)
-
-    def forget(self, memory: Any = None) -> None:
-        """Forget all evaluations but for those given."""
-        super().forget()
-        each = [(None,)] * self.parts.placed.n_shards if memory is None else [(own,) for own in memory]
-        self.parts.ask("forget", lambda whole: (), each)

@@ -126,9 +126,11 @@ class Shards(Elsewhere):
         return cls.from_makers(makers, engine, [_size(maker.path) for maker in makers])
 
     @classmethod
-    def empty(cls, n_shards: int, engine: Engine | None = None) -> Shards:
+    def empty(cls, n_shards: int, engine: Engine | None = None, n_threads: int | None = None) -> Shards:
         """Place shards without rows: for structured risks, whose examples come later."""
-        return cls.from_makers([ArrayShard(np.zeros((0, 1)), name=f"shard {s}") for s in range(n_shards)], engine)
+        none = np.zeros((0, 1))
+        makers = [ArrayShard(none, name=f"shard {s}", n_threads=n_threads) for s in range(n_shards)]
+        return cls.from_makers(makers, engine)
 
     @property
     def shape(self) -> tuple[int, int]:

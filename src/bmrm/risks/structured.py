@@ -114,6 +114,11 @@ class StructuredRisk(Risk):
             model.most_terms(examples),
         )
 
+    @property
+    def n_examples(self) -> int:
+        """The number of examples."""
+        return len(self.p)
+
     def evaluate(self, w: Array) -> tuple[float, Array]:
         """Ask the model about every example."""
         self.products += 2
