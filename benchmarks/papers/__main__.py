@@ -6,13 +6,14 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from papers import d09, d09_structured, m09, s08, t07, y10, y10_classes
+from papers import d09, d09_structured, m09, s08, t07, t07_parallel, y10, y10_classes
 from papers.data import Shelf, default_folder
 from papers.page import environment
 
 MODULES = {
     "s08": s08,
     "t07": t07,
+    "t07_parallel": t07_parallel,
     "d09": d09,
     "d09_structured": d09_structured,
     "m09": m09,

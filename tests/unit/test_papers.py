@@ -13,6 +13,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 PAGES = {
     "s08": ("figure2", "figure3"),
     "t07": ("figure3", "figure4", "figure5", "figure7"),
+    "t07_parallel": ("figure6",),
     "d09": ("figure1",),
     "d09_structured": ("figure3",),
     "m09": ("time",),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from types import TracebackType
@@ -174,9 +175,9 @@ def shared_out(work: Sequence[float], n_workers: int) -> list[int]:
     >>> shared_out([5.0, 1.0, 1.0, 4.0, 1.0], 2)
     [0, 1, 0, 1, 1]
     """
-    loads = np.zeros(n_workers)
+    loads = [(0.0, worker) for worker in range(n_workers)]
     owner = [0] * len(work)
     for shard in sorted(range(len(work)), key=lambda shard: -work[shard]):
-        owner[shard] = int(np.argmin(loads))
-        loads[owner[shard]] += max(float(work[shard]), 1e-9)
+        load, owner[shard] = loads[0]
+        heapq.heapreplace(loads, (load + max(float(work[shard]), 1e-9), owner[shard]))
     return owner
