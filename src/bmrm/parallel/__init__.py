@@ -45,4 +45,8 @@ def engine(
     """
     if name == "local":
         return nullcontext(LocalEngine())
+    if name == "dask":
+        from bmrm.parallel.dask import DaskEngine
+
+        return DaskEngine(scheduler, n_workers)
     raise ValueError(f"engine must be one of {', '.join(ENGINES)}, got {name!r}")
