@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import time
 import weakref
@@ -115,7 +114,7 @@ class DaskEngine(Engine):
 
         try:
             found: dict[str, int] = self.client.sync(asked, callback_timeout=self.patience)
-        except (OSError, asyncio.TimeoutError, AttributeError, ValueError, RuntimeError) as error:
+        except (OSError, AttributeError, ValueError, RuntimeError) as error:
             raise WorkerLost(f"the Dask scheduler {self.address} does not answer any more ({error})") from error
         return found
 
@@ -162,5 +161,7 @@ def _connected(cluster: Any, patience: float) -> Any:
     """Return a client of a cluster or of the scheduler at an address, which does not become the default one."""
     try:
         return needed("distributed").Client(cluster, timeout=patience, set_as_default=False)
-    except (OSError, asyncio.TimeoutError, ValueError) as error:
-        raise EngineError(f"the Dask scheduler {cluster} cannot be reached ({error or type(error).__name__})") from error
+    except (OSError, ValueError) as error:
+        raise EngineError(
+            f"the Dask scheduler {cluster} cannot be reached ({error or type(error).__name__})"
+        ) from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from bmrm.parallel.base import Answer, EngineError, Maker, Placed, WorkerLost, noted
@@ -34,18 +34,20 @@ class Holder:
 
     Parameters
     ----------
-    maker : bytes
-        A pickled function.
     *parts
-        Its arguments.
+        Arguments of the function that makes the object.
     """
 
-    def __init__(self, maker: bytes, *parts: Any) -> None:
-        self._object, self._error = None, None
-        try:
-            self._object = unpacked(maker)(*parts)
-        except Exception as error:
-            self._error = error
+    def __init__(self, *parts: Any) -> None:
+        self._parts: tuple[Any, ...] = parts
+        self._object: Any = None
+
+    def make(self, common: bytes, maker: bytes) -> bytes:
+        """Make the object by a pickled function; return as `call` does."""
+        return _replied(lambda: self._keep(unpacked(maker)(*self._parts)))
+
+    def _keep(self, value: Any) -> None:
+        self._object, self._parts = value, ()
 
     def call(self, common: bytes, own: bytes) -> bytes:
         """Return whether a method ended well, its value or exception, and its seconds, pickled.
@@ -53,19 +55,24 @@ class Holder:
         Parameters
         ----------
         common : bytes
-            The method and the arguments that all objects get; the method "" only asks whether there is an object.
+            The method, and the arguments that all objects get.
         own : bytes
             Further arguments.
         """
-        began = time.perf_counter()
-        try:
-            if self._error is not None:
-                raise self._error
+
+        def called() -> Any:
             method, arguments = unpacked(common)
-            value = getattr(self._object, method)(*arguments, *unpacked(own)) if method else None
-            return packed((True, value, time.perf_counter() - began))
-        except Exception as error:
-            return packed((False, _portable(error), 0.0))
+            return getattr(self._object, method)(*arguments, *unpacked(own))
+
+        return _replied(called)
+
+
+def _replied(work: Callable[[], Any]) -> bytes:
+    began = time.perf_counter()
+    try:
+        return packed((True, work(), time.perf_counter() - began))
+    except Exception as error:
+        return packed((False, _portable(error), 0.0))
 
 
 def _portable(error: Exception) -> Exception:
@@ -92,9 +99,9 @@ class Recipe:
         self.client, self.maker, self.parts = client, packed(maker), parts
 
     def submitted(self, address: str) -> Any:
-        """Return the future of a new actor: near its parts, else on that worker if that is possible."""
+        """Return the future of a new actor, without its object: near its parts, else on that worker if possible."""
         where = {} if self.parts else {"workers": [address], "allow_other_workers": True}
-        return self.client.submit(Holder, self.maker, *self.parts, actor=True, pure=False, **where)
+        return self.client.submit(Holder, *self.parts, actor=True, pure=False, **where)
 
 
 class _Cluster(Protocol):
@@ -161,10 +168,10 @@ class DaskPlaced(Placed):
         return Answer(value, seconds)
 
     async def _round(
-        self, shards: list[int], common: bytes, own: dict[int, bytes]
+        self, shards: list[int], common: bytes, own: dict[int, bytes], function: str = "call"
     ) -> tuple[dict[int, bytes], dict[int, str]]:
         """Call actors all at once; return the replies, and why others gave none."""
-        calls = {asyncio.ensure_future(self._request(shard, common, own[shard])): shard for shard in shards}
+        calls = {asyncio.ensure_future(self._request(shard, function, common, own[shard])): shard for shard in shards}
         replies: dict[int, bytes] = {}
         lost: dict[int, str] = {}
         waiting = set(calls)
@@ -182,11 +189,11 @@ class DaskPlaced(Placed):
                 lost[calls[call]] = "the scheduler has lost its worker"
         return replies, lost
 
-    async def _request(self, shard: int, common: bytes, own: bytes) -> bytes:
+    async def _request(self, shard: int, function: str, common: bytes, own: bytes) -> bytes:
         """Return the reply of an actor."""
         from distributed.protocol import to_serialize
 
-        what = {"function": "call", "actor": self._futures[shard].key, "args": [*map(to_serialize, (common, own))]}
+        what = {"function": function, "actor": self._futures[shard].key, "args": [*map(to_serialize, (common, own))]}
         address = self._where[shard]
         if self._engine.direct:
             answer = await self._client.rpc(address).actor_execute(**what)
@@ -213,7 +220,7 @@ class DaskPlaced(Placed):
             lost = self._made(list(lost))
 
     def _made(self, shards: list[int]) -> dict[int, str]:
-        """Make the actors of these shards and ask them for their objects; return those that were lost meanwhile."""
+        """Make the actors of these shards and let them make their objects; return those that were lost meanwhile."""
         for shard in shards:
             self._futures[shard] = self._recipes[shard].submitted(self._where[shard])
         self._settle(shards)
@@ -226,11 +233,12 @@ class DaskPlaced(Placed):
             else:
                 lost[shard] = "the scheduler has lost its worker"
         made = [shard for shard in shards if shard not in lost]
-        replies, silent = self._client.sync(self._round, made, packed(("", ())), dict.fromkeys(made, packed(())))
+        makers = {shard: self._recipes[shard].maker for shard in made}
+        replies, silent = self._client.sync(self._round, made, b"", makers, "make")
         for shard, reply in replies.items():
             self._answer(shard, reply)
         self._check_reachable(silent)
-        return lost | silent
+        return {**lost, **silent}
 
     def _settle(self, shards: list[int]) -> None:
         """Wait until the actors are made or have failed; raise if there are no workers for too long."""
@@ -243,23 +251,22 @@ class DaskPlaced(Placed):
 
     def _failure(self, shard: int) -> str:
         """Return why there is no actor, "" where there is one; raise what another worker would not change."""
-        from distributed import CancelledError, KilledWorker
+        from distributed import KilledWorker
 
         future = self._futures[shard]
         if future.status == "finished":
             return ""
-        try:
-            error = future.exception()
-        except CancelledError as cancelled:
-            error = cancelled
+        if future.status == "cancelled":
+            self._engine.workers()  # says so if the scheduler is gone
+            raise EngineError(
+                f"the Dask scheduler gave up making shard {shard}; is bmrm installed where the scheduler runs?"
+            )
+        error = future.exception()
         if isinstance(error, KilledWorker):
             raise WorkerLost(f"shard {shard}: every worker that made it was lost ({error})") from error
         if isinstance(error, ImportError) and (error.name or "").partition(".")[0] == "bmrm":
-            raise EngineError(f"a Dask worker cannot import bmrm ({error}): install it there, in this version") from error
-        if isinstance(error, CancelledError):
-            self._engine.workers()  # says so if the scheduler is gone
             raise EngineError(
-                f"the Dask scheduler gave up making shard {shard} ({error}); is bmrm installed where it runs?"
+                f"a Dask worker cannot import bmrm ({error}): install it there, in this version"
             ) from error
         if "Worker holding Actor was lost" in str(error):
             return "the scheduler has lost its worker"
