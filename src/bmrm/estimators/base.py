@@ -18,8 +18,9 @@ from bmrm.estimators.stored import checked_store
 from bmrm.losses import LOSSES, Loss
 from bmrm.losses.scores import WholeSetLoss
 from bmrm.problem import Problem
-from bmrm.risks import linear_risk
+from bmrm.risks import Shards, linear_risk
 from bmrm.risks.base import Array
+from bmrm.risks.from_dask import is_dask
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,8 @@ class LinearModel(RiskMinimizer):
 
     def _checked_data(self, X: Any, **options: Any) -> Any:
         """Return X (and y, if it is among the options) as scikit-learn wants it; the Design checks finiteness."""
+        if is_dask(X):
+            X = Shards.from_dask(X)
         if isinstance(X, Elsewhere):
             return checked_store(self, X, **options)
         return validate_data(

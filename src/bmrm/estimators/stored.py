@@ -10,20 +10,29 @@ from typing import Any
 import numpy as np
 
 from bmrm.data.elsewhere import Elsewhere
+from bmrm.risks import Shards
+from bmrm.risks.from_dask import is_dask
 
 _FROM_STORE = {"y": "y", "sample_weight": "weight", "qid": "groups"}
+_FROM_DASK = {"y": "y", "sample_weight": "sample_weight", "qid": "groups"}
 
 
 def takes_store(fit: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a method fit(X, y, ...) take a store as X: labels, weights and queries that are not given are the store's."""
+    """Let a method fit(X, y, ...) take a store, shards or Dask's arrays and frames as X.
+
+    Labels, weights and queries that are not given are the store's; those of Dask go where X goes.
+    """
     signature = inspect.signature(fit)
 
     @functools.wraps(fit)
     def fit_store(self: Any, *args: Any, **options: Any) -> Any:
         X = options.get("X", args[0] if args else None)
-        if not isinstance(X, Elsewhere):
+        if not isinstance(X, Elsewhere) and not is_dask(X):
             return fit(self, *args, **options)
         given = signature.bind_partial(self, *args, **options).arguments
+        if is_dask(X):
+            theirs = {name: given.pop(argument, None) for argument, name in _FROM_DASK.items()}
+            X = given["X"] = Shards.from_dask(X, **theirs)
         for argument, name in _FROM_STORE.items():
             if argument in signature.parameters and given.get(argument) is None:
                 given[argument] = getattr(X, name)

@@ -10,9 +10,10 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 
 from bmrm.parallel.base import Engine, EngineError, Placed, WorkerLost
+from bmrm.parallel.dask import DaskEngine
 from bmrm.parallel.local import LocalEngine
 
-__all__ = ["ENGINES", "Engine", "EngineError", "LocalEngine", "Placed", "WorkerLost", "engine"]
+__all__ = ["ENGINES", "DaskEngine", "Engine", "EngineError", "LocalEngine", "Placed", "WorkerLost", "engine"]
 
 ENGINES = ("local", "mpi", "dask")
 
@@ -45,4 +46,6 @@ def engine(
     """
     if name == "local":
         return nullcontext(LocalEngine())
+    if name == "dask":
+        return DaskEngine(scheduler, n_workers)
     raise ValueError(f"engine must be one of {', '.join(ENGINES)}, got {name!r}")

@@ -37,10 +37,13 @@ class Engine(ABC):
     ----------
     name : str
     n_workers : int
+    threads : int or None
+        How many threads a shard should compute with on its worker; None for all cores.
     """
 
     name: str
     n_workers: int
+    threads: int | None = None
 
     @abstractmethod
     def place(self, makers: Sequence[Maker], work: Sequence[float] | None = None) -> Placed:

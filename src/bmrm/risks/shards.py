@@ -98,7 +98,7 @@ class Shards(Elsewhere):
         makers = []
         for s, part in enumerate(parts):
             X, y, groups, weight = [*map(_as_array, part), None, None, None][:4]
-            makers.append(ArrayShard(X, y, groups, weight, f"shard {s}"))
+            makers.append(ArrayShard(X, y, groups, weight, f"shard {s}", _threads(engine)))
         return cls.from_makers(makers, engine, [maker.X.shape[0] for maker in makers])
 
     @classmethod
@@ -120,17 +120,41 @@ class Shards(Elsewhere):
         zero_based : bool or "auto"
             Whether the indices of svmlight text count from 0.
         n_threads : int, optional
-            Threads of each worker.
+            Threads of each worker; as many as the engine says by default.
         """
-        makers = [FileShard(os.fspath(file), zero_based, n_threads) for file in files]
+        threads = n_threads or _threads(engine)
+        makers = [FileShard(os.fspath(file), zero_based, threads) for file in files]
         return cls.from_makers(makers, engine, [_size(maker.path) for maker in makers])
 
     @classmethod
     def empty(cls, n_shards: int, engine: Engine | None = None, n_threads: int | None = None) -> Shards:
         """Place shards without rows: for structured risks, whose examples come later."""
-        none = np.zeros((0, 1))
-        makers = [ArrayShard(none, name=f"shard {s}", n_threads=n_threads) for s in range(n_shards)]
+        none, threads = np.zeros((0, 1)), _threads(engine) if n_threads is None else n_threads
+        makers = [ArrayShard(none, name=f"shard {s}", n_threads=threads) for s in range(n_shards)]
         return cls.from_makers(makers, engine)
+
+    @classmethod
+    def from_dask(
+        cls, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None, client: Any = None
+    ) -> Shards:
+        """Make each partition of a Dask array or data frame a shard, on the worker where it is.
+
+        Partitions without rows are left out. Those of a worker that is lost are computed again by Dask.
+
+        Parameters
+        ----------
+        X : dask array of shape (m, d), or dask data frame
+            Its chunks may be dense or sparse; columns of a frame are numbers.
+        y, sample_weight, groups : dask array or series, array, or str; optional
+            Labels, weights and queries, in partitions like those of X; a str is a column of the frame X, which is then
+            no feature.
+        client : distributed.Client, optional
+            The current one by default; where there is none, the partitions are computed and kept in this process.
+        """
+        from bmrm.risks.from_dask import current_engine, partitions
+
+        engine = current_engine(client)
+        return cls.from_makers(*partitions(X, y, sample_weight, groups, engine))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -192,6 +216,10 @@ class Shards(Elsewhere):
         if len(kinds) > 1:
             raise DataError(f"{self.source}: the {what} of some shards are text, those of others numbers")
         return np.concatenate(found)
+
+
+def _threads(engine: Engine | None) -> int | None:
+    return None if engine is None else engine.threads
 
 
 def _size(path: str) -> float:

@@ -1,0 +1,282 @@
+"""Objects on Dask workers: actors that are called all at once, and made anew elsewhere when they are lost."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from bmrm.parallel.base import Answer, EngineError, Maker, Placed, WorkerLost, noted
+
+_LOOK = 0.2  # seconds between two looks at whether an actor that does not answer is still there
+_TIMES = 4  # how often a shard may be lost within one call until it is held to be the cause
+
+
+def packed(value: Any) -> bytes:
+    """Return the pickled value; classes and functions of a script travel with it."""
+    from distributed.protocol.pickle import dumps
+
+    data: bytes = dumps(value)
+    return data
+
+
+def unpacked(data: bytes) -> Any:
+    """Return the value; its arrays are its own and may be written to."""
+    from distributed.protocol.pickle import loads
+
+    return loads(data)
+
+
+class Holder:
+    """The actor: makes an object and calls its methods; what goes wrong in them is an answer, not a lost worker.
+
+    Parameters
+    ----------
+    *parts
+        Arguments of the function that makes the object.
+    """
+
+    def __init__(self, *parts: Any) -> None:
+        self._parts: tuple[Any, ...] = parts
+        self._object: Any = None
+
+    def make(self, common: bytes, maker: bytes) -> bytes:
+        """Make the object by a pickled function; return as `call` does."""
+        return _replied(lambda: self._keep(unpacked(maker)(*self._parts)))
+
+    def _keep(self, value: Any) -> None:
+        self._object, self._parts = value, ()
+
+    def call(self, common: bytes, own: bytes) -> bytes:
+        """Return whether a method ended well, its value or exception, and its seconds, pickled.
+
+        Parameters
+        ----------
+        common : bytes
+            The method, and the arguments that all objects get.
+        own : bytes
+            Further arguments.
+        """
+
+        def called() -> Any:
+            method, arguments = unpacked(common)
+            return getattr(self._object, method)(*arguments, *unpacked(own))
+
+        return _replied(called)
+
+
+def _replied(work: Callable[[], Any]) -> bytes:
+    began = time.perf_counter()
+    try:
+        return packed((True, work(), time.perf_counter() - began))
+    except Exception as error:
+        return packed((False, _portable(error), 0.0))
+
+
+def _portable(error: Exception) -> Exception:
+    """Return the exception, or one with its words where it cannot be pickled."""
+    try:
+        unpacked(packed(error))
+    except Exception:
+        return EngineError(f"{type(error).__name__}: {error}")
+    return error
+
+
+class Recipe:
+    """What an actor is made of.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    maker : callable
+    parts : sequence of distributed.Future
+        Its arguments, which are also where the actor is made.
+    """
+
+    def __init__(self, client: Any, maker: Maker, parts: Sequence[Any] = ()) -> None:
+        self.client, self.maker, self.parts = client, packed(maker), parts
+
+    def submitted(self, address: str) -> Any:
+        """Return the future of a new actor, without its object: near its parts, else on that worker if possible."""
+        where = {} if self.parts else {"workers": [address], "allow_other_workers": True}
+        return self.client.submit(Holder, *self.parts, actor=True, pure=False, **where)
+
+
+class _Cluster(Protocol):
+    """What is asked of a `DaskEngine`."""
+
+    client: Any
+    direct: bool
+
+    def workers(self) -> dict[str, int]:
+        """Return workers, of which there is one at least."""
+
+
+class DaskPlaced(Placed):
+    """Objects on Dask workers.
+
+    Parameters
+    ----------
+    engine : DaskEngine
+    recipes : sequence of Recipe
+    addresses : sequence of str
+        The worker that each is meant for.
+
+    Attributes
+    ----------
+    remade : int
+        How many shards were lost and made anew.
+    """
+
+    def __init__(self, engine: _Cluster, recipes: Sequence[Recipe], addresses: Sequence[str]) -> None:
+        super().__init__(len(recipes))
+        self.remade = 0
+        self._engine, self._client, self._recipes = engine, engine.client, list(recipes)
+        self._where = list(addresses)
+        self._futures: list[Any] = [None] * self.n_shards
+        self._losses: Counter[int] = Counter()
+        self._replace(self._made(list(range(self.n_shards))))
+
+    def workers(self) -> list[str]:
+        """Return the address of the worker that has each shard."""
+        return list(self._where)
+
+    def release(self) -> None:
+        """Let the actors go."""
+        self._futures, self._recipes = [], []
+
+    def _ask(
+        self, shards: list[int], method: str, arguments: tuple[Any, ...], each: Sequence[tuple[Any, ...]]
+    ) -> list[Answer]:
+        if len(self._recipes) != self.n_shards:
+            raise EngineError("these shards have been released: place them again")
+        common, own = packed((method, arguments)), dict(zip(shards, map(packed, each)))
+        replies: dict[int, bytes] = {}
+        self._losses.clear()
+        while left := [shard for shard in shards if shard not in replies]:
+            answered, lost = self._client.sync(self._round, left, common, own)
+            replies |= answered
+            self._replace(lost)
+        return [self._answer(shard, replies[shard]) for shard in shards]
+
+    def _answer(self, shard: int, reply: bytes) -> Answer:
+        fine, value, seconds = unpacked(reply)
+        if not fine:
+            raise noted(value, shard, self._where[shard])
+        return Answer(value, seconds)
+
+    async def _round(
+        self, shards: list[int], common: bytes, own: dict[int, bytes], function: str = "call"
+    ) -> tuple[dict[int, bytes], dict[int, str]]:
+        """Call actors all at once; return the replies, and why others gave none."""
+        calls = {asyncio.ensure_future(self._request(shard, function, common, own[shard])): shard for shard in shards}
+        replies: dict[int, bytes] = {}
+        lost: dict[int, str] = {}
+        waiting = set(calls)
+        while waiting:
+            done, waiting = await asyncio.wait(waiting, timeout=_LOOK)
+            for call in done:
+                error = call.exception()
+                if error is None:
+                    replies[calls[call]] = call.result()
+                else:
+                    lost[calls[call]] = f"{type(error).__name__}: {error}"
+            for call in [call for call in waiting if self._futures[calls[call]].status != "finished"]:
+                call.cancel()  # connecting to a worker that is gone would be tried for half a minute
+                waiting.discard(call)
+                lost[calls[call]] = "the scheduler has lost its worker"
+        return replies, lost
+
+    async def _request(self, shard: int, function: str, common: bytes, own: bytes) -> bytes:
+        """Return the reply of an actor."""
+        from distributed.protocol import to_serialize
+
+        what = {"function": function, "actor": self._futures[shard].key, "args": [*map(to_serialize, (common, own))]}
+        address = self._where[shard]
+        if self._engine.direct:
+            answer = await self._client.rpc(address).actor_execute(**what)
+        else:
+            answer = await self._client.scheduler.proxy(worker=address, msg={"op": "actor_execute", **what})
+        if answer["status"] != "OK":
+            raise answer["exception"]
+        reply: bytes = answer["result"]
+        return reply
+
+    def _replace(self, lost: dict[int, str]) -> None:
+        """Make lost shards anew, each on the worker that has fewest."""
+        while lost:
+            for shard, reason in lost.items():
+                self._losses[shard] += 1
+                if self._losses[shard] == _TIMES:
+                    raise WorkerLost(f"shard {shard}: lost {_TIMES} times in one call, at last because {reason}")
+            self.remade += len(lost)
+            alive = list(self._engine.workers())
+            has = Counter(where for shard, where in enumerate(self._where) if shard not in lost)
+            for shard in lost:
+                self._where[shard] = min(alive, key=lambda address: has[address])
+                has[self._where[shard]] += 1
+            lost = self._made(list(lost))
+
+    def _made(self, shards: list[int]) -> dict[int, str]:
+        """Make the actors of these shards and let them make their objects; return those that were lost meanwhile."""
+        for shard in shards:
+            self._futures[shard] = self._recipes[shard].submitted(self._where[shard])
+        self._settle(shards)
+        lost = {shard: reason for shard in shards if (reason := self._failure(shard))}
+        holders = self._client.who_has([self._futures[shard] for shard in shards if shard not in lost])
+        for shard in [shard for shard in shards if shard not in lost]:
+            found = holders.get(self._futures[shard].key)
+            if found:
+                self._where[shard] = found[0]
+            else:
+                lost[shard] = "the scheduler has lost its worker"
+        made = [shard for shard in shards if shard not in lost]
+        makers = {shard: self._recipes[shard].maker for shard in made}
+        replies, silent = self._client.sync(self._round, made, b"", makers, "make")
+        for shard, reply in replies.items():
+            self._answer(shard, reply)
+        self._check_reachable(silent)
+        return {**lost, **silent}
+
+    def _settle(self, shards: list[int]) -> None:
+        """Wait until the actors are made or have failed; raise if there are no workers for too long."""
+        pause = 0.002
+        while any(self._futures[shard].status in ("pending", "lost") for shard in shards):
+            time.sleep(pause)
+            pause = min(1.5 * pause, _LOOK)
+            if pause == _LOOK:
+                self._engine.workers()
+
+    def _failure(self, shard: int) -> str:
+        """Return why there is no actor, "" where there is one; raise what another worker would not change."""
+        from distributed import KilledWorker
+
+        future = self._futures[shard]
+        if future.status == "finished":
+            return ""
+        if future.status == "cancelled":
+            self._engine.workers()  # says so if the scheduler is gone
+            raise EngineError(
+                f"the Dask scheduler gave up making shard {shard}; is bmrm installed where the scheduler runs?"
+            )
+        error = future.exception()
+        if isinstance(error, KilledWorker):
+            raise WorkerLost(f"shard {shard}: every worker that made it was lost ({error})") from error
+        if isinstance(error, ImportError) and (error.name or "").partition(".")[0] == "bmrm":
+            raise EngineError(
+                f"a Dask worker cannot import bmrm ({error}): install it there, in this version"
+            ) from error
+        if "Worker holding Actor was lost" in str(error):
+            return "the scheduler has lost its worker"
+        raise noted(error, shard, "of Dask")
+
+    def _check_reachable(self, silent: dict[int, str]) -> None:
+        """Raise if workers that the scheduler holds to be alive do not answer."""
+        deadline = time.monotonic() + 2.0
+        while still := [shard for shard in silent if self._futures[shard].status == "finished"]:
+            if time.monotonic() > deadline:
+                advice = "; DaskEngine(client, direct=False) calls through the scheduler" if self._engine.direct else ""
+                raise EngineError(f"the Dask worker {self._where[still[0]]} is alive, but {silent[still[0]]}{advice}")
+            time.sleep(0.05)
