@@ -11,8 +11,9 @@ from contextlib import AbstractContextManager, nullcontext
 
 from bmrm.parallel.base import Engine, EngineError, Placed, WorkerLost
 from bmrm.parallel.local import LocalEngine
+from bmrm.parallel.mpi import MPIEngine, mpi_engine
 
-__all__ = ["ENGINES", "Engine", "EngineError", "LocalEngine", "Placed", "WorkerLost", "engine"]
+__all__ = ["ENGINES", "Engine", "EngineError", "LocalEngine", "MPIEngine", "Placed", "WorkerLost", "engine"]
 
 ENGINES = ("local", "mpi", "dask")
 
@@ -45,4 +46,6 @@ def engine(
     """
     if name == "local":
         return nullcontext(LocalEngine())
+    if name == "mpi":
+        return mpi_engine()
     raise ValueError(f"engine must be one of {', '.join(ENGINES)}, got {name!r}")

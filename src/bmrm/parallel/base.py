@@ -165,8 +165,16 @@ def noted(error: BaseException, shard: int, worker: str) -> BaseException:
     return error
 
 
-def shared_out(work: Sequence[float], n_workers: int) -> list[int]:
+def shared_out(work: Sequence[float], n_workers: int, loads: Sequence[float] | None = None) -> list[int]:
     """Return a worker for each shard: the largest shard first, each to the worker that has least.
+
+    Parameters
+    ----------
+    work : sequence of float
+        Of each shard.
+    n_workers : int
+    loads : sequence of float, optional
+        What each worker has already.
 
     Examples
     --------
@@ -174,9 +182,9 @@ def shared_out(work: Sequence[float], n_workers: int) -> list[int]:
     >>> shared_out([5.0, 1.0, 1.0, 4.0, 1.0], 2)
     [0, 1, 0, 1, 1]
     """
-    loads = np.zeros(n_workers)
+    total = np.zeros(n_workers) if loads is None else np.array(loads, dtype=np.float64)
     owner = [0] * len(work)
     for shard in sorted(range(len(work)), key=lambda shard: -work[shard]):
-        owner[shard] = int(np.argmin(loads))
-        loads[owner[shard]] += max(float(work[shard]), 1e-9)
+        owner[shard] = int(np.argmin(total))
+        total[owner[shard]] += max(float(work[shard]), 1e-9)
     return owner
