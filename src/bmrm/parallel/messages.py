@@ -59,17 +59,17 @@ def packed(number: int, value: Any) -> Bytes:
 
 def number_of(message: Bytes) -> int:
     """Return the number of a message."""
-    return int(_HEAD.unpack_from(message)[0])
+    return int(_HEAD.unpack_from(message.data)[0])
 
 
 def unpacked(message: Bytes) -> Any:
     """Return the value of a message."""
-    _, length, n_arrays = _HEAD.unpack_from(message)
-    view = memoryview(message)
+    view = message.data
+    _, length, n_arrays = _HEAD.unpack_from(view)
     start = _HEAD.size + n_arrays * _SIZE.size
     arrays, end = [], start + length
     for k in range(n_arrays):
-        (size,) = _SIZE.unpack_from(message, _HEAD.size + k * _SIZE.size)
+        (size,) = _SIZE.unpack_from(view, _HEAD.size + k * _SIZE.size)
         begin = _aligned(end)
         end = begin + size
         arrays.append(view[begin:end])
