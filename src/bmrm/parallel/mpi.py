@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import faulthandler
 import importlib
 import itertools
 import signal
@@ -46,10 +47,7 @@ def mpi_engine() -> Iterator[MPIEngine | None]:
     >>> with mpi_engine() as engine:  # doctest: +SKIP
     ...     shards = None if engine is None else bmrm.Shards.from_files(["1.svm", "2.svm"], engine)
     """
-    try:
-        wire = Wire(importlib.import_module("mpi4py.MPI"))
-    except (ImportError, RuntimeError) as error:
-        raise EngineError(f"the engine mpi needs mpi4py and MPI: pip install 'bmrm[mpi]' ({error})") from error
+    wire = _started()
     if wire.rank != 0:
         with _signals(SIGINT=signal.SIG_IGN, SIGTERM=signal.SIG_IGN, SIGUSR1=signal.SIG_IGN):
             failed = _serve(wire)
@@ -65,6 +63,17 @@ def mpi_engine() -> Iterator[MPIEngine | None]:
             engine.close(failed=True)
             raise
         engine.close()
+
+
+def _started() -> Wire:
+    """Start MPI, which waits for all ranks: if one has failed before, a process with fault tolerance would for ever."""
+    faulthandler.dump_traceback_later(_START, exit=True)
+    try:
+        return Wire(importlib.import_module("mpi4py.MPI"))
+    except (ImportError, RuntimeError) as error:
+        raise EngineError(f"the engine mpi needs mpi4py and MPI: pip install 'bmrm[mpi]' ({error})") from error
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 @contextlib.contextmanager
