@@ -19,10 +19,12 @@ from bmrm.risks import Shards
 
 @contextlib.contextmanager
 def engine_of(options: TrainOptions) -> Iterator[Engine | None]:
-    """Give the engine that is asked for; None on ranks that have served another one."""
-    assert options.engine is not None
+    """Give the engine that is asked for; None where none is, and on ranks that have served another one."""
     if options.engine != "dask" and (options.scheduler or options.workers):
         raise click.UsageError("--scheduler and --workers are for --engine dask")
+    if options.engine is None:
+        yield None
+        return
     try:
         with engine(options.engine, options.scheduler, options.workers) as found:
             yield found

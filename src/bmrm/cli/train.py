@@ -24,7 +24,7 @@ from bmrm.data.sequences import KINDS
 from bmrm.losses.structured import STRUCTURED_LOSSES
 from bmrm.model import Model
 from bmrm.monitor import write_history
-from bmrm.parallel import ENGINES
+from bmrm.parallel import ENGINES, Engine
 
 _PATH = click.Path(path_type=Path)
 _POSITIVE = click.FloatRange(min=0.0, min_open=True)
@@ -100,6 +100,12 @@ def train(ctx: click.Context, /, **values: Any) -> int:
     or input.
     """
     options = TrainOptions.from_context(ctx, values)
+    with engine_of(options) as engine:
+        return 0 if options.engine is not None and engine is None else train_with(engine, options)
+
+
+def train_with(engine: Engine | None, options: TrainOptions) -> int:
+    """Train on shards of an engine, or without one, and return the exit code."""
     if options.loss in STRUCTURED_LOSSES:
         options.refuse_rows()
         return train_sequences(options)
@@ -109,23 +115,26 @@ def train(ctx: click.Context, /, **values: Any) -> int:
     check_writable(options.model_path, inputs)
     if options.history is not None:
         check_writable(options.history, [*inputs, options.model_path])
-    engine = None if options.engine is None else ctx.with_resource(engine_of(options))
-    if options.engine is not None and engine is None:  # a rank that has served
-        return 0
     options.check_checkpoint(inputs)
-    data = ctx.with_resource(training_data(options) if engine is None else sharded_data(options, engine))
-    if data.zero_based is not None:  # later files are read the way this one turned out to count
-        options = replace(options, zero_based=str(data.zero_based).lower())
-    with one_interrupt():
-        done = fit_file(data, options, parts)
-        done.model.save(options.model_path)
-        if options.history is not None:
-            write_history(options.history, [record for result in done.results for record in result.history])
+    with training_data(options) if engine is None else sharded_data(options, engine) as data:
+        if data.zero_based is not None:  # later files are read the way this one turned out to count
+            options = replace(options, zero_based=str(data.zero_based).lower())
+        done = trained_and_saved(data, options, parts)
     if options.json:
         click.echo(json.dumps(report(done, options), allow_nan=False))
     elif not options.quiet:
         click.echo(summary(done, options))
     return 0 if done.model.status is Status.CONVERGED else NOT_CERTIFIED
+
+
+def trained_and_saved(data: Dataset, options: TrainOptions, parts: Any) -> Fit:
+    """Fit, and write the model and the history, also after an interrupt."""
+    with one_interrupt():
+        done = fit_file(data, options, parts)
+        done.model.save(options.model_path)
+        if options.history is not None:
+            write_history(options.history, [record for result in done.results for record in result.history])
+    return done
 
 
 def fit_file(data: Dataset, options: TrainOptions, parts: Any) -> Fit:

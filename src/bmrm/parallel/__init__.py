@@ -12,8 +12,19 @@ from contextlib import AbstractContextManager, nullcontext
 from bmrm.parallel.base import Engine, EngineError, Placed, WorkerLost
 from bmrm.parallel.dask import DaskEngine
 from bmrm.parallel.local import LocalEngine
+from bmrm.parallel.mpi import MPIEngine, mpi_engine
 
-__all__ = ["ENGINES", "DaskEngine", "Engine", "EngineError", "LocalEngine", "Placed", "WorkerLost", "engine"]
+__all__ = [
+    "ENGINES",
+    "DaskEngine",
+    "Engine",
+    "EngineError",
+    "LocalEngine",
+    "MPIEngine",
+    "Placed",
+    "WorkerLost",
+    "engine",
+]
 
 ENGINES = ("local", "mpi", "dask")
 
@@ -48,4 +59,6 @@ def engine(
         return nullcontext(LocalEngine())
     if name == "dask":
         return DaskEngine(scheduler, n_workers)
+    if name == "mpi":
+        return mpi_engine()
     raise ValueError(f"engine must be one of {', '.join(ENGINES)}, got {name!r}")

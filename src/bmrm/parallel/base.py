@@ -169,8 +169,16 @@ def noted(error: BaseException, shard: int, worker: str) -> BaseException:
     return error
 
 
-def shared_out(work: Sequence[float], n_workers: int) -> list[int]:
+def shared_out(work: Sequence[float], n_workers: int, loads: Sequence[float] | None = None) -> list[int]:
     """Return a worker for each shard: the largest shard first, each to the worker that has least.
+
+    Parameters
+    ----------
+    work : sequence of float
+        Of each shard.
+    n_workers : int
+    loads : sequence of float, optional
+        What each worker has already.
 
     Examples
     --------
@@ -178,9 +186,10 @@ def shared_out(work: Sequence[float], n_workers: int) -> list[int]:
     >>> shared_out([5.0, 1.0, 1.0, 4.0, 1.0], 2)
     [0, 1, 0, 1, 1]
     """
-    loads = [(0.0, worker) for worker in range(n_workers)]
+    total = [(load, worker) for worker, load in enumerate([0.0] * n_workers if loads is None else loads)]
+    heapq.heapify(total)
     owner = [0] * len(work)
     for shard in sorted(range(len(work)), key=lambda shard: -work[shard]):
-        load, owner[shard] = loads[0]
-        heapq.heapreplace(loads, (load + max(float(work[shard]), 1e-9), owner[shard]))
+        load, owner[shard] = total[0]
+        heapq.heapreplace(total, (load + max(float(work[shard]), 1e-9), owner[shard]))
     return owner
