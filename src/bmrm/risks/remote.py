@@ -6,7 +6,7 @@ import itertools
 import weakref
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from bmrm.risks.shard import LineName, Missing, PointName
 
 _EPS = float(np.finfo(np.float64).eps)
 _numbers = itertools.count(1)
+
+Watcher: TypeAlias = Callable[[Array, dict[str, list[tuple[float, Any]]], list[int]], None]
 
 
 class Parts:
@@ -43,12 +45,17 @@ class Parts:
         self._added = (method, arguments, each)
         self._gone_points: list[int] = []
         self._gone_lines: list[int] = []
-        masses = placed.call(method, self.number, *arguments, each=each)
+        masses = self._masses(placed.call(method, self.number, *arguments, each=each))
         total = float(sum(masses))
         if not total > 0.0:
             raise ValueError("no row of any shard counts")
         self.c = [mass / total for mass in masses]
+        self.watchers: list[Watcher] = []
         weakref.finalize(self, _drop, placed, self.number)
+
+    def _masses(self, answers: list[Any]) -> list[float]:
+        """Return what each shard counts, by its answer."""
+        return answers
 
     def ask(self, method: str, of: Callable[[bool], tuple[Any, ...]], each: Any = None) -> list[Any]:
         """Call a method of the risk on all shards and return (c_s, answer) for those where rows count.
@@ -75,6 +82,12 @@ class Parts:
     def _add_again(self, shard: int) -> None:
         method, arguments, each = self._added
         self.placed.call(method, self.number, *arguments, each=[each[shard]], only=[shard])
+
+    def saw(self, w: Array, found: dict[str, list[tuple[float, Any]]]) -> None:
+        """Tell the watchers what the shards have answered at w, before it is used."""
+        shards = [s for s, c in enumerate(self.c) if c > 0.0]
+        for watcher in self.watchers:
+            watcher(w, found, shards)
 
     def gone(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the points and lines that nobody has a name for any more, once."""
@@ -127,6 +140,8 @@ class RemotePoint(Point):
             for place, want in enumerate(new):
                 self._known[want] = [(c, answer[place]) for c, answer in answers]
                 self.risk.products += {"subgradient": 1, "value": 0 if self._on else 1}.get(want, 0)
+            if "value" in new or "subgradient" in new:
+                self.parts.saw(self.w, {want: self._known[want] for want in ("value", *new) if want in self._known})
             self._remembered, self._told, self._on = None, True, None
         return [self._known[want] for want in wants]
 
@@ -200,7 +215,7 @@ class RemoteLine(Line):
         """Return the point at t; the shards combine its scores."""
         if t not in self._points:
             w = self.start.w + t * self.direction
-            point = self._points[t] = RemotePoint(self.start.risk, self.start.parts, w, (self, t))
+            point = self._points[t] = type(self.start)(self.start.risk, self.start.parts, w, (self, t))
             point.fine = self.fine
         return self._points[t]  # type: ignore[return-value]
 
@@ -213,6 +228,7 @@ class RemoteLine(Line):
             self.start.risk.products += not self.told
             self.told = self.start._told = True
             rows = [(c, answer[0]) for c, answer in answers]
+            parts.saw(self.start.w + t * self.direction, {"value": [(c, row[0]) for c, row in rows]})
             value, left, right = (float(sum(c * row[k] for c, row in rows)) for k in range(3))
             self._trials[t] = value, left, right
         return self._trials[t]

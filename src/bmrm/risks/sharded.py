@@ -17,6 +17,7 @@ from bmrm.losses.vector import ClassLoss
 from bmrm.parallel.base import Placed
 from bmrm.risks.base import Array, Risk
 from bmrm.risks.inputs import normalized, row_vector
+from bmrm.risks.liars import ConvexityCheck
 from bmrm.risks.linear import LinearRisk
 from bmrm.risks.remote import Parts, RemotePoint, weighted_sum
 from bmrm.structured.base import ScoredModel
@@ -25,10 +26,11 @@ from bmrm.structured.base import ScoredModel
 def linear_risk(X: Any, y: Any, loss: Loss | str, *args: Any, **options: Any) -> LinearRisk:
     """Return a `ShardedRisk` where the rows are on workers and the loss is a sum over them, else a `LinearRisk`."""
     design = X if isinstance(X, Design) else Design(X, options.pop("intercept", False), options.pop("n_threads", None))
+    checked = options.pop("checked", False)
     risk = LinearRisk(design, y, loss, *args, **options)
     if not isinstance(design.matrix, ShardedMatrix) or risk.loss.couples == "all":
         return risk
-    return ShardedRisk(design, y, loss, *args, **options)
+    return ShardedRisk(design, y, loss, *args, checked=checked, **options)
 
 
 class ShardedRisk(LinearRisk):
@@ -43,6 +45,9 @@ class ShardedRisk(LinearRisk):
     X : Shards, or Design of them
     y, loss, sample_weight, groups, intercept, offset, n_threads
         As for `LinearRisk`, for all rows in the order of the shards.
+    checked : bool
+        Whether the answers of each shard are compared with each other (`ConvexityCheck`): a worker that returns wrong
+        numbers is named by a `LiarError`, unless its lies fit together.
 
     Examples
     --------
@@ -63,6 +68,7 @@ class ShardedRisk(LinearRisk):
         intercept: bool = False,
         offset: npt.ArrayLike | None = None,
         n_threads: int | None = None,
+        checked: bool = False,
     ) -> None:
         super().__init__(X, y, loss, sample_weight, groups, intercept, offset, n_threads)
         matrix: Any = self.design.matrix
@@ -80,6 +86,9 @@ class ShardedRisk(LinearRisk):
         columns = (targets, weight, groups, self.offset)
         each = [tuple(None if column is None else column[part] for column in columns) for part in matrix.parts]  # type: ignore[index]
         self.parts = Parts(matrix.placed, "add_linear", (loss, self.design.intercept), each)
+        if checked:
+            names = [f"shard {s} (worker {worker})" for s, worker in enumerate(matrix.placed.workers())]
+            self.parts.watchers.append(ConvexityCheck(names, self.floor))
 
     @property
     def busy(self) -> tuple[float, ...]:
