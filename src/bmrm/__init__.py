@@ -37,6 +37,7 @@ from bmrm.certificate import Certificate, Status
 from bmrm.checkpoint import Checkpoint
 from bmrm.data import Dataset, Store, convert, read, read_sequences, write
 from bmrm.driver import Record, Result, certify, path, solve
+from bmrm.owners import Owner, OwnersRisk, ShardServer
 from bmrm.problem import Problem
 from bmrm.risks import LinearRisk, Risk, ShardedRisk, ShardedStructuredRisk, Shards, StructuredRisk
 from bmrm.structured import (
@@ -86,6 +87,8 @@ __all__ = [
     "MultilabelClassifier",
     "NoveltyDetector",
     "OrdinalRegressor",
+    "Owner",
+    "OwnersRisk",
     "Problem",
     "PystructModel",
     "Ranker",
@@ -97,6 +100,7 @@ __all__ = [
     "SequenceLabeler",
     "SequenceModel",
     "Sequences",
+    "ShardServer",
     "ShardedRisk",
     "ShardedStructuredRisk",
     "Shards",

@@ -6,7 +6,7 @@ import itertools
 import weakref
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -20,6 +20,8 @@ _EPS = float(np.finfo(np.float64).eps)
 _ATTEMPTS = 20  # to tell a shard what it has to know, while its workers keep being lost
 TOUCHED = ("value", "subgradient", "offset", "rounding")  # all that one evaluation has to say
 _numbers = itertools.count(1)
+
+Watcher: TypeAlias = Callable[[Array, dict[str, list[tuple[float, Any]]], list[int]], None]
 
 
 class Parts:
@@ -46,12 +48,17 @@ class Parts:
         self._added = (method, arguments, each)
         self._gone_points: list[int] = []
         self._gone_lines: list[int] = []
-        masses = placed.call(method, self.number, *arguments, each=each)
+        masses = self._masses(placed.call(method, self.number, *arguments, each=each))
         total = float(sum(masses))
         if not total > 0.0:
             raise ValueError("no row of any shard counts")
         self.c = [mass / total for mass in masses]
+        self.watchers: list[Watcher] = []
         weakref.finalize(self, _drop, placed, self.number)
+
+    def _masses(self, answers: list[Any]) -> list[float]:
+        """Return what each shard counts, by its answer."""
+        return answers
 
     def ask(self, method: str, of: Callable[[bool], tuple[Any, ...]], each: Any = None) -> list[Any]:
         """Call a method of the risk on all shards and return (c_s, answer) for those where rows count.
@@ -80,6 +87,12 @@ class Parts:
             if not isinstance(answer, Missing):
                 return answer
         raise WorkerLost(f"shard {shard} was lost {_ATTEMPTS} times in a row, each time before it had answered")
+
+    def saw(self, w: Array, found: dict[str, list[tuple[float, Any]]]) -> None:
+        """Tell the watchers what the shards have answered at w, before it is used."""
+        shards = [s for s, c in enumerate(self.c) if c > 0.0]
+        for watcher in self.watchers:
+            watcher(w, found, shards)
 
     def gone(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the points and lines that nobody has a name for any more, once."""
@@ -165,6 +178,8 @@ class RemotePoint(Point):
             for place, want in enumerate(new):
                 self._known[want] = [(c, answer[place]) for c, answer in answers]
                 self.risk.products += want == "subgradient"
+            if "value" in new or "subgradient" in new:
+                self.parts.saw(self.w, {want: self._known[want] for want in ("value", *new) if want in self._known})
             self._remembered, self._told, self._on = None, True, None
         return [self._known[want] for want in wants]
 
@@ -239,7 +254,7 @@ class RemoteLine(Line):
         """Return the point at t; the shards combine its scores."""
         if t not in self._points:
             w = self.start.w + t * self.direction
-            point = self._points[t] = RemotePoint(self.start.risk, self.start.parts, w, (self, t))
+            point = self._points[t] = type(self.start)(self.start.risk, self.start.parts, w, (self, t))
             point.fine = self.fine
         return self._points[t]  # type: ignore[return-value]
 
@@ -257,6 +272,7 @@ class RemoteLine(Line):
             self.told = self.start._told = True
             for place, t in enumerate(new):
                 rows = [(c, answer[place]) for c, answer in answers]
+                parts.saw(self.start.w + t * self.direction, {"value": [(c, row[0]) for c, row in rows]})
                 value, left, right = (float(sum(c * row[k] for c, row in rows)) for k in range(3))
                 self.trials[t] = value, left, right
         return [self.trials[t] for t in ts]

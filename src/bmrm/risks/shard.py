@@ -228,6 +228,26 @@ class Shard:
         line = _line(kept, name)
         return Missing("line") if line is None else [line.evaluate(t) for t in ts]
 
+    def risk(self, number: int) -> Risk | None:
+        """Return a risk, for the one who owns the shard."""
+        kept = self._risks.get(number)
+        return None if kept is None else kept.risk
+
+    def kept(self, number: int) -> int:
+        """Return how many points and lines of a risk are kept."""
+        kept = self._risks.get(number)
+        return 0 if kept is None else len(kept.points) + len(kept.lines)
+
+    def point(self, number: int, name: PointName) -> Point | None:
+        """Return a point of a risk, for the one who owns the shard."""
+        kept = self._risks.get(number)
+        return None if kept is None else kept.points.get(name.number)
+
+    def line(self, number: int, name: LineName) -> Line | None:
+        """Return a line of a risk, for the one who owns the shard."""
+        kept = self._risks.get(number)
+        return None if kept is None else kept.lines.get(name.number)
+
     def forget(self, number: int, memory: Any) -> Any:
         """Forget the evaluations of a risk but for those given."""
         return self._of_risk(number, lambda risk: risk.forget(memory))

@@ -14,6 +14,7 @@ from bmrm.losses import Loss
 from bmrm.losses.vector import ClassLoss
 from bmrm.risks.base import Array
 from bmrm.risks.inputs import made_loss
+from bmrm.risks.liars import ConvexityCheck
 from bmrm.risks.linear import LinearRisk
 from bmrm.risks.remote import TOUCHED, Parts, RemotePoint
 
@@ -21,8 +22,10 @@ from bmrm.risks.remote import TOUCHED, Parts, RemotePoint
 def linear_risk(X: Any, y: Any, loss: Loss | str, *args: Any, **options: Any) -> LinearRisk:
     """Return a `ShardedRisk` where the rows are on workers and the loss is a sum over them, else a `LinearRisk`."""
     on_workers = isinstance(getattr(X, "matrix", None), ShardedMatrix)
-    kind = ShardedRisk if on_workers and made_loss(loss).couples != "all" else LinearRisk
-    return kind(X, y, loss, *args, **options)
+    if on_workers and made_loss(loss).couples != "all":
+        return ShardedRisk(X, y, loss, *args, **options)
+    options.pop("checked", None)
+    return LinearRisk(X, y, loss, *args, **options)
 
 
 class ShardedRisk(LinearRisk):
@@ -37,6 +40,9 @@ class ShardedRisk(LinearRisk):
     X : Shards, or Design of them
     y, loss, sample_weight, groups, intercept, offset, n_threads
         As for `LinearRisk`, for all rows in the order of the shards.
+    checked : bool
+        Whether the answers of each shard are compared with each other (`ConvexityCheck`): a worker that returns wrong
+        numbers is named by a `LiarError`, unless its lies fit together.
 
     Examples
     --------
@@ -57,6 +63,7 @@ class ShardedRisk(LinearRisk):
         intercept: bool = False,
         offset: npt.ArrayLike | None = None,
         n_threads: int | None = None,
+        checked: bool = False,
     ) -> None:
         super().__init__(X, y, loss, sample_weight, groups, intercept, offset, n_threads)
         matrix: Any = self.design.matrix
@@ -74,6 +81,9 @@ class ShardedRisk(LinearRisk):
         columns = (targets, weight, groups, self.offset)
         each = [tuple(None if column is None else column[part] for column in columns) for part in matrix.parts]  # type: ignore[index]
         self.parts = Parts(matrix.placed, "add_linear", (loss, self.design.intercept), each)
+        if checked:
+            names = [f"shard {s} (worker {worker})" for s, worker in enumerate(matrix.placed.workers())]
+            self.parts.watchers.append(ConvexityCheck(names, self.floor))
 
     @property
     def busy(self) -> tuple[float, ...]:

@@ -1,0 +1,262 @@
+"""The coordinator's side: owners as objects that are placed and called, by messages."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from bmrm.owners.guard import OwnerError, Refused
+from bmrm.owners.names import line_header, point_header
+from bmrm.owners.owner import Owner
+from bmrm.owners.tls import TLS, is_here
+from bmrm.owners.wire import MOST_BYTES, Message, WireError, packed, receive, unpacked
+from bmrm.parallel.base import Answer, Placed
+from bmrm.risks.shard import Missing
+
+_CONNECT = 10.0  # seconds
+
+
+class Channel(Protocol):
+    """A way to one owner: requests go out, answers come back in the same order."""
+
+    name: str
+
+    def send(self, request: bytes) -> None:
+        """Send a request."""
+
+    def receive(self) -> Message:
+        """Return the answer to the oldest request that has none yet."""
+
+    def close(self) -> None:
+        """End it."""
+
+
+class DirectChannel:
+    """To an owner in this process: the same bytes, without a network."""
+
+    def __init__(self, owner: Owner) -> None:
+        self.name = owner.name
+        self._open = contextlib.ExitStack()
+        self._session = self._open.enter_context(owner.session("this process"))
+        self._answers: list[bytes] = []
+
+    def send(self, request: bytes) -> None:
+        """Let the owner answer."""
+        self._answers.append(self._session.reply(unpacked(request)))
+
+    def receive(self) -> Message:
+        """Return the answer."""
+        return unpacked(self._answers.pop(0))
+
+    def close(self) -> None:
+        """End the owner's session."""
+        self._open.close()
+
+
+class SocketChannel:
+    """To an owner's server.
+
+    Parameters
+    ----------
+    address : str
+        host:port.
+    tls : TLS, optional
+    insecure : bool
+        Whether another machine may be asked without TLS.
+    timeout : float
+        Seconds to wait for an answer.
+    """
+
+    def __init__(self, address: str, tls: TLS | None = None, insecure: bool = False, timeout: float = 600.0) -> None:
+        self.name = address
+        host, port = split_address(address)
+        if not (is_here(host) or tls is not None or insecure):
+            raise OwnerError(f"{address}: is another machine; give a certificate authority (ca), or say insecure")
+        try:
+            connection = socket.create_connection((host, port), timeout=_CONNECT)
+        except OSError as error:
+            raise OwnerError(f"{address}: cannot be reached ({error})") from error
+        self._connection = connection
+        try:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if tls is not None:
+                self._connection = tls.of_coordinator().wrap_socket(connection, server_hostname=host)
+            self._connection.settimeout(timeout)
+        except (OSError, ssl.SSLError) as error:
+            connection.close()
+            raise OwnerError(f"{address}: no TLS connection ({error})") from error
+        except BaseException:
+            connection.close()
+            raise
+
+    def send(self, request: bytes) -> None:
+        """Send the request."""
+        try:
+            self._connection.sendall(request)
+        except OSError as error:
+            raise OwnerError(f"{self.name}: the connection is lost ({error})") from error
+
+    def receive(self) -> Message:
+        """Wait for the answer."""
+        try:
+            return receive(self._connection, MOST_BYTES)
+        except TimeoutError as error:
+            raise OwnerError(f"{self.name}: has not answered in time") from error
+        except (WireError, OSError) as error:
+            raise OwnerError(f"{self.name}: the connection is lost ({error})") from error
+
+    def close(self) -> None:
+        """End the connection."""
+        self._connection.close()
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """Return host and port of host:port.
+
+    Examples
+    --------
+    >>> from bmrm.owners.client import split_address
+    >>> split_address("127.0.0.1:5000"), split_address("[::1]:5000")
+    (('127.0.0.1', 5000), ('::1', 5000))
+    """
+    host, _, port = address.rpartition(":")
+    if not (host and port.isdigit() and 0 < int(port) < 65536):
+        raise OwnerError(f"owner {address!r}; expected host:port, for example 127.0.0.1:5000")
+    return host.strip("[]"), int(port)
+
+
+class OwnersPlaced(Placed):
+    """Owners, asked by messages. All are asked before the first answer is waited for.
+
+    Parameters
+    ----------
+    channels : sequence of Channel
+    """
+
+    def __init__(self, channels: Sequence[Channel]) -> None:
+        super().__init__(len(channels))
+        self.channels = list(channels)
+
+    def workers(self) -> list[str]:
+        """Return the names of the owners."""
+        return [channel.name for channel in self.channels]
+
+    def release(self) -> None:
+        """End all connections."""
+        for channel in self.channels:
+            channel.close()
+        self._waiting.clear()
+        self.channels = []
+
+    def _ask(
+        self, shards: list[int], method: str, arguments: tuple[Any, ...], each: Sequence[tuple[Any, ...]]
+    ) -> list[Answer]:
+        if not self.channels:
+            raise OwnerError("the connections to the owners are closed")
+        asked: list[tuple[int, OwnerError | None]] = []
+        for shard, own in zip(shards, each):
+            try:
+                self.channels[shard].send(packed(request(method, (*arguments, *own))))
+                asked.append((shard, None))
+            except OwnerError as error:
+                asked.append((shard, error))
+        answers, errors = [], []
+        for shard, failed in asked:  # all of them: an answer left unread would be taken for the next one
+            try:
+                if failed is not None:
+                    raise failed
+                answers.append(_answer(self.channels[shard], method, arguments))
+            except OwnerError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+        return answers
+
+
+def request(method: str, arguments: tuple[Any, ...]) -> Message:
+    """Return a call as a message; only these methods exist."""
+    arrays: list[npt.NDArray[Any]] = []
+    if method in ("hello", "classes"):
+        return Message({"method": method})
+    if method == "begin":
+        risk, terms = arguments
+        return Message({"method": method, "risk": risk, "terms": terms.header()})
+    if method == "join":
+        risk, total, keys, step, place = arguments
+        return Message({"method": method, "risk": risk, "total": total, "keys": keys, "step": step, "place": place})
+    if method == "drop":
+        return Message({"method": method, "risks": list(arguments[0])})
+    if method not in ("ask", "slide"):
+        raise OwnerError(f"owners do not answer '{method}'")
+    risk, name, what, gone, best, zero, round = arguments
+    header = {"method": method, "risk": risk, "gone": [list(part) for part in gone]}
+    header |= {"best": best, "zero": zero, "round": round}
+    if method == "ask":
+        return Message(header | {"point": point_header(name, arrays), "wants": list(what)}, tuple(arrays))
+    return Message(header | {"line": line_header(name, arrays), "ts": [float(t) for t in what]}, tuple(arrays))
+
+
+def _answer(channel: Channel, method: str, arguments: tuple[Any, ...]) -> Answer:
+    message = channel.receive()
+    header = message.header
+    seconds = float(header.get("seconds", 0.0))
+    if "refused" in header:
+        raise Refused(f"{channel.name} refused: {header['refused']}")
+    if "missing" in header:
+        return Answer(Missing(str(header["missing"])), seconds)
+    if method in ("ask", "slide"):
+        if len(message.arrays) != 1:
+            raise OwnerError(f"{channel.name}: an answer with {len(message.arrays)} arrays; expected 1")
+        numbers = message.arrays[0]
+        if numbers.dtype == np.uint64:
+            return Answer(numbers, seconds)
+        what = arguments[2]
+        return Answer(split_numbers(method, what, numbers, channel.name), seconds)
+    return Answer(header, seconds)
+
+
+def split_numbers(method: str, what: Sequence[Any], numbers: npt.NDArray[np.float64], name: str) -> list[Any]:
+    """Return the parts of an answer: what a point was asked for, or three numbers for each trial on a line."""
+    if method == "slide":
+        if numbers.size != 3 * len(what):
+            raise OwnerError(f"{name}: {numbers.size} numbers for {len(what)} trials; expected three each")
+        return [tuple(row) for row in numbers.reshape(-1, 3).tolist()]
+    singles = sum(want != "subgradient" for want in what)
+    dim = numbers.size - singles
+    if dim < 0 or ("subgradient" not in what and dim):
+        raise OwnerError(f"{name}: {numbers.size} numbers, expected {singles}")
+    parts, at = [], 0
+    for want in what:
+        n = dim if want == "subgradient" else 1
+        parts.append(numbers[at : at + n] if want == "subgradient" else float(numbers[at]))
+        at += n
+    return parts
+
+
+def connected(owners: Sequence[str | Owner], tls: TLS | None, insecure: bool, timeout: float) -> list[Channel]:
+    """Return a channel to each owner; none stays open if one cannot be had."""
+    channels: list[Channel] = []
+    try:
+        for owner in owners:
+            if isinstance(owner, Owner):
+                channels.append(_direct(owner))
+            else:
+                channels.append(SocketChannel(owner, tls, insecure, timeout))
+    except BaseException:
+        for channel in channels:
+            channel.close()
+        raise
+    return channels
+
+
+def _direct(owner: Owner) -> DirectChannel:
+    try:
+        return DirectChannel(owner)
+    except Refused as error:
+        raise Refused(f"{owner.name} refused: {error}") from None

@@ -1,0 +1,123 @@
+"""Answers of shards checked against each other: what is not convex was not computed from the data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bmrm.parallel.base import EngineError
+from bmrm.risks.base import Array
+
+_ROUNDING = 1e-9  # of the numbers compared: far above rounding, far below a lie that matters
+_KEPT = 64
+
+
+class LiarError(EngineError):
+    """A shard has given answers that no convex risk can give."""
+
+
+class _Witness:
+    """What one shard has said: values and planes at the points of the last evaluations."""
+
+    def __init__(self) -> None:
+        self.steepest = self.largest = 0.0
+        self.said: list[tuple[int, Array, float, Array | None, float]] = []  # evaluation, w, value, a, offset
+
+
+class ConvexityCheck:
+    """Compares each answer (value v_t, subgradient a_t) at w_t with all earlier ones of the same shard.
+
+    A convex risk with values v_i and subgradients a_i at the points w_i satisfies, for all i and t ::
+
+        v_i >= v_t + <a_t, w_i - w_t>      and      v_t >= v_i + <a_i, w_t - w_i>,
+
+    up to rounding, taken as 1e-9 (|v| + |a| (|w_i| + |w_t|)) with the largest |v| and |a| said so far. Nor is a value
+    below the floor of the loss, a NaN, or an offset that is not v_t - <a_t, w_t>. What satisfies all of this is what
+    some convex risk would say: lies that fit together, such as the answers of other data, cannot be found this way.
+
+    Parameters
+    ----------
+    names : sequence of str
+        What the shards are called in errors.
+    floor : float
+        Of the risk of each shard.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bmrm.risks.liars import ConvexityCheck
+    >>> check = ConvexityCheck(["a"], 0.0)
+    >>> check(np.zeros(1), {"value": [(1.0, 1.0)], "subgradient": [(1.0, -np.ones(1))]}, [0])
+    >>> check(np.ones(1), {"value": [(1.0, 2.0)], "subgradient": [(1.0, -np.ones(1))]}, [0])
+    Traceback (most recent call last):
+    bmrm.risks.liars.LiarError: a: its answers 1 and 2 exclude each other: by answer 2 its risk is at least 3 where ...
+    """
+
+    def __init__(self, names: Sequence[str], floor: float) -> None:
+        self.names, self.floor = list(names), floor
+        self.evaluations = 0
+        self._witnesses = [_Witness() for _ in names]
+
+    def __call__(self, w: Array, found: Mapping[str, Sequence[tuple[float, Any]]], shards: Sequence[int]) -> None:
+        """Raise LiarError if an answer contradicts an earlier one, else remember it.
+
+        Parameters
+        ----------
+        w : array
+        found : mapping from "value", "subgradient", "offset" to pairs
+            Of the weight of a shard and what it has answered.
+        shards : sequence of int
+            Which they are.
+        """
+        self.evaluations += 1
+        if "value" not in found:
+            return
+        for place, shard in enumerate(shards):
+            value = float(found["value"][place][1])
+            a = found["subgradient"][place][1] if "subgradient" in found else None
+            offset = float(found["offset"][place][1]) if "offset" in found else None
+            self._look_at(shard, w, value, a, offset)
+
+    def _look_at(self, shard: int, w: Array, value: float, a: Array | None, offset: float | None) -> None:
+        witness = self._witnesses[shard]
+        if np.isposinf(value):
+            return  # too far out for floating point, which is no lie
+        self._alone(shard, w, value, a)
+        if a is not None:
+            witness.steepest = max(witness.steepest, float(np.linalg.norm(a)))
+        witness.largest = max(witness.largest, abs(value))
+        room = _ROUNDING * (witness.largest + witness.steepest * float(np.linalg.norm(w)))
+        touching = 0.0 if a is None else value - float(a @ w)
+        if offset is not None and not abs(offset - touching) <= room:
+            raise LiarError(
+                f"{self.names[shard]}: its answer {self.evaluations} contradicts itself: the offset of its plane is "
+                f"{offset:.6g}, but the value less <a, w> is {touching:.6g}"
+            )
+        for earlier, w_i, v_i, a_i, b_i in witness.said:
+            far = room + _ROUNDING * witness.steepest * float(np.linalg.norm(w_i))
+            if a_i is not None:
+                self._compare(shard, earlier, self.evaluations, float(a_i @ w) + b_i, value, far)
+            if a is not None:
+                self._compare(shard, self.evaluations, earlier, float(a @ w_i) + touching, v_i, far)
+        witness.said.append((self.evaluations, w.copy(), value, None if a is None else a.copy(), touching))
+        if len(witness.said) > _KEPT:
+            del witness.said[1 + self.evaluations % (_KEPT - 1)]  # neither the first one nor always the oldest
+
+    def _alone(self, shard: int, w: Array, value: float, a: Array | None) -> None:
+        if not np.isfinite(value) or (a is not None and not np.isfinite(a).all()):
+            raise LiarError(f"{self.names[shard]}: its answer {self.evaluations} has numbers that are not finite")
+        if value < self.floor - _ROUNDING * max(1.0, abs(self.floor)):
+            raise LiarError(
+                f"{self.names[shard]}: its answer {self.evaluations} has the value {value:.6g}, but the loss is never "
+                f"below {self.floor:g}"
+            )
+
+    def _compare(self, shard: int, by: int, at: int, least: float, value: float, room: float) -> None:
+        if least > value + room:
+            first, second = sorted((by, at))
+            raise LiarError(
+                f"{self.names[shard]}: its answers {first} and {second} exclude each other: by answer {by} its risk is "
+                f"at least {least:.6g} where answer {at} says {value:.6g}"
+            )
