@@ -75,11 +75,6 @@ class ShardedRisk(LinearRisk):
         each = [tuple(None if column is None else column[part] for column in columns) for part in matrix.parts]  # type: ignore[index]
         self.parts = Parts(matrix.placed, "add_linear", (loss, self.design.intercept), each)
 
-    @property
-    def busy(self) -> tuple[float, ...]:
-        """How many seconds each shard has computed so far."""
-        return tuple(self.parts.placed.seconds)
-
     def evaluate(self, w: Array) -> tuple[float, Array]:
         """Return the value and one subgradient: one round trip."""
         point = self.touch(w)
