@@ -141,7 +141,7 @@ class TrainOptions:
 
     def refuse_rows(self) -> None:
         """Raise if something is asked for that sequences do not have: several files, or rows on disk."""
-        names = ("more", "memory", "skip_bad", "target", "engine")
+        names = ("more", "memory", "skip_bad", "target")
         given = ["more than one file" if name == "more" else f"--{name}" for name in names if getattr(self, name)]
         if given:
             raise click.UsageError(f"{given[0].replace('_', '-')}: not for sequences, which '{self.loss}' is for")

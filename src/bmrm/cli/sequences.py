@@ -16,7 +16,7 @@ import numpy.typing as npt
 from bmrm._errors import DataError
 from bmrm.certificate import Status
 from bmrm.cli.application import NOT_CERTIFIED, one_interrupt, plain_warnings
-from bmrm.cli.engines import busy_times, engine_of
+from bmrm.cli.engines import busy_times
 from bmrm.cli.files import check_writable
 from bmrm.cli.options import DEFAULT_LAM, TrainOptions, made, parameter
 from bmrm.cli.report import ending, trained
@@ -38,16 +38,9 @@ if TYPE_CHECKING:
 _SHOWN = 5
 
 
-def train_sequences(options: TrainOptions) -> int:
+def train_sequences(options: TrainOptions, engine: Engine | None = None) -> int:
     """Train a labeler on a file of sequences, save it and say what was proved; return the exit code."""
     _refuse_unused(options)
-    if options.engine is None:
-        return _trained(options, None)
-    with engine_of(options) as engine:  # none on a rank that has served
-        return 0 if engine is None else _trained(options, engine)
-
-
-def _trained(options: TrainOptions, engine: Engine | None) -> int:
     inputs = [options.file, options.weights, options.costs, options.template]
     check_writable(options.model_path, inputs)
     if options.history is not None:

@@ -108,7 +108,7 @@ def train_with(engine: Engine | None, options: TrainOptions) -> int:
     """Train on shards of an engine, or without one, and return the exit code."""
     if options.loss in STRUCTURED_LOSSES:
         options.refuse_rows()
-        return train_sequences(options)
+        return train_sequences(options, engine)
     options.refuse_sequences()
     parts = options.make_parts()
     inputs = [options.file, *options.more, options.weights, options.hierarchy, options.costs]

@@ -67,7 +67,7 @@ def mpi_engine() -> Iterator[MPIEngine | None]:
 
 def _started() -> Wire:
     """Start MPI, which waits for all ranks: if one has failed before, a process with fault tolerance would for ever."""
-    faulthandler.dump_traceback_later(_START, exit=True)
+    faulthandler.dump_traceback_later(_START, exit=True, file=2)  # sys.stderr may be no file
     try:
         return Wire(importlib.import_module("mpi4py.MPI"))
     except (ImportError, RuntimeError) as error:
@@ -316,6 +316,8 @@ class MPIPlaced(Placed):
     def _ask(
         self, shards: list[int], method: str, arguments: tuple[Any, ...], each: Sequence[tuple[Any, ...]]
     ) -> list[Answer]:
+        if not self._let_go.alive:
+            raise EngineError("the shards have been let go, so they cannot be asked any more")
         answers: dict[int, Answer] = {}
         own = dict(zip(shards, each))
         while left := [shard for shard in shards if shard not in answers]:

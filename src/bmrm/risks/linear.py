@@ -127,6 +127,11 @@ class LinearRisk(Risk):
             last = self._last = w.copy(), scores if self.offset is None else scores + self.offset
         return last[1]
 
+    @property
+    def busy(self) -> tuple[float, ...]:
+        """How many seconds each shard has computed so far; nothing where there are no shards."""
+        return tuple(getattr(getattr(self.design.matrix, "placed", None), "seconds", ()))
+
     def evaluate(self, w: Array) -> tuple[float, Array]:
         """Return the value and one subgradient: two products, fused into one reading where that is faster."""
         point = self.touch(w)

@@ -85,11 +85,6 @@ class ShardedRisk(LinearRisk):
             names = [f"shard {s} (worker {worker})" for s, worker in enumerate(matrix.placed.workers())]
             self.parts.watchers.append(ConvexityCheck(names, self.floor))
 
-    @property
-    def busy(self) -> tuple[float, ...]:
-        """How many seconds each shard has computed so far."""
-        return tuple(self.parts.placed.seconds)
-
     def evaluate(self, w: Array) -> tuple[float, Array]:
         """Return the value and one subgradient: one round trip."""
         point = self.touch(w)
