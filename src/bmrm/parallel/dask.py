@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from bmrm.parallel.base import Engine, EngineError, Maker, WorkerLost, shared_out
-from bmrm.parallel.dask_placed import DaskPlaced, Recipe
+from bmrm.parallel.dask_placed import DaskPlaced, Holder, Recipe
 
 _LOOK = 0.2  # seconds between two looks for workers, where there are none
+_CONNECT = 5.0  # seconds until a scheduler must have answered
 
 
 def needed(module: str) -> Any:
@@ -64,7 +65,7 @@ class DaskEngine(Engine):
         Whether calls go straight to the workers. Where those cannot be reached from here, False sends them through
         the scheduler.
     patience : float, default=8.0
-        Seconds to wait for a scheduler that does not answer, and for a worker where there is none.
+        Seconds to wait for a worker where there is none, and for a scheduler that does not answer any more.
 
     Examples
     --------
@@ -83,6 +84,7 @@ class DaskEngine(Engine):
             raise ValueError(f"n_workers={n_workers} is for workers on this machine; a scheduler has its own")
         self.direct, self.patience = direct, patience
         self._placed: weakref.WeakSet[DaskPlaced] = weakref.WeakSet()
+        self._checked: set[str] = set()
         self._own = client is None or isinstance(client, str)
         self._cluster = _local_cluster(n_workers) if client is None else None
         self.client: Any = _connected(self._cluster or client, patience) if self._own else client
@@ -125,7 +127,21 @@ class DaskEngine(Engine):
             if time.monotonic() > deadline:
                 raise WorkerLost(f"the Dask scheduler {self.address} has no workers; waited {self.patience:g} s")
             time.sleep(_LOOK)
+        self._check(set(found) - self._checked)
         return found
+
+    def _check(self, addresses: set[str]) -> None:
+        """Raise if new workers cannot import what they need: an actor that they do not know would end them."""
+        if not addresses:
+            return
+        answers = self.client.run(exec, f"import {Holder.__module__}", workers=list(addresses), on_error="return")
+        for address, error in answers.items():
+            if isinstance(error, ImportError):
+                raise EngineError(
+                    f"the Dask worker {address} cannot import bmrm ({error}): install it there"
+                ) from error
+            if error is None:
+                self._checked.add(address)
 
     def place(self, makers: Sequence[Maker], work: Sequence[float] | None = None) -> DaskPlaced:
         """Make an actor for each shard: where Dask has its parts, else on the workers by work."""
@@ -159,9 +175,10 @@ def _local_cluster(n_workers: int | None) -> Any:
 
 def _connected(cluster: Any, patience: float) -> Any:
     """Return a client of a cluster or of the scheduler at an address, which does not become the default one."""
+    distributed = needed("distributed")
     try:
-        return needed("distributed").Client(cluster, timeout=patience, set_as_default=False)
-    except (OSError, ValueError) as error:
-        raise EngineError(
-            f"the Dask scheduler {cluster} cannot be reached ({error or type(error).__name__})"
-        ) from error
+        if isinstance(cluster, str):
+            needed("distributed.comm").resolve_address(cluster)
+        return distributed.Client(cluster, timeout=min(patience, _CONNECT), set_as_default=False)
+    except (OSError, TypeError, ValueError) as error:
+        raise EngineError(f"the Dask scheduler {cluster} cannot be reached: {error}") from error

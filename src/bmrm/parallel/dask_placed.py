@@ -264,10 +264,6 @@ class DaskPlaced(Placed):
         error = future.exception()
         if isinstance(error, KilledWorker):
             raise WorkerLost(f"shard {shard}: every worker that made it was lost ({error})") from error
-        if isinstance(error, ImportError) and (error.name or "").partition(".")[0] == "bmrm":
-            raise EngineError(
-                f"a Dask worker cannot import bmrm ({error}): install it there, in this version"
-            ) from error
         if "Worker holding Actor was lost" in str(error):
             return "the scheduler has lost its worker"
         raise noted(error, shard, "of Dask")
