@@ -16,6 +16,7 @@ from bmrm.cli.engines import busy_times, engine_of, sharded_data
 from bmrm.cli.files import check_writable, plain_label
 from bmrm.cli.fit import Fit, fit
 from bmrm.cli.options import TrainOptions, read_config
+from bmrm.cli.owners import fit_owners, refuse_data_options
 from bmrm.cli.report import ending, trained
 from bmrm.cli.sequences import train_sequences
 from bmrm.cli.stored import training_data
@@ -33,7 +34,7 @@ _PARAMETER: dict[str, Any] = {"multiple": True, "metavar": "NAME=VALUE"}
 
 
 @click.command()
-@click.argument("file", nargs=-1, required=True, type=_PATH)
+@click.argument("file", nargs=-1, type=_PATH)
 @click.option("--loss", default="hinge", show_default=True, help="See 'bmrm list losses'.")
 @click.option("--loss-param", **_PARAMETER, help="A parameter of the loss, for example tau=0.9; repeatable.")
 @click.option("--regularizer", default="l2", show_default=True, help="See 'bmrm list regularizers'.")
@@ -58,6 +59,12 @@ _PARAMETER: dict[str, Any] = {"multiple": True, "metavar": "NAME=VALUE"}
               help="Train on shards, one for each file: here, on the ranks of mpiexec, on Dask workers.")  # fmt: skip
 @click.option("--scheduler", help="The address of a Dask scheduler, such as tcp://host:8786.")
 @click.option("--workers", type=_COUNT, help="Of a Dask cluster on this machine, where there is no --scheduler.")
+@click.option("--owners", help="Train with the owners at host:port,host:port ('bmrm serve-shard'), without a FILE.")
+@click.option("--masked", is_flag=True, help="Owners mask their answers: only sums over all of them are seen here.")
+@click.option("--ca", type=_PATH, help="What the owners' certificates must be signed by (PEM).")
+@click.option("--certificate", type=_PATH, help="For owners that ask for one (PEM).")
+@click.option("--key", type=_PATH, help="Of the certificate.")
+@click.option("--insecure", is_flag=True, help="Accept owners on other machines without TLS.")
 @click.option("--weights", type=_PATH, help="A .npy file with one weight for each row.")
 @click.option("--hierarchy", type=_PATH,
               help="The tree of classes: lines 'parent child', or nested JSON.  "
@@ -96,7 +103,7 @@ def train(ctx: click.Context, /, **values: Any) -> int:
     more are trained one against the rest, or jointly by a loss of all scores (softmax, multiclass_hinge). Comma lists
     of labels are for multilabel_hinge, qid: for losses of queries. The losses structured_log and structured_hinge
     label the tokens of sequences: a .conll file of columns with a template, a .crfsuite file of attributes, or qid:
-    for the sequence. Exit code 0: the gap is closed; 3: it is not, the model is saved all the same; 2: wrong usage
+    for the sequence. With --owners there is no FILE: the rows stay with their owners. Exit code 0: the gap is closed; 3: it is not, the model is saved all the same; 2: wrong usage
     or input.
     """
     options = TrainOptions.from_context(ctx, values)
@@ -106,6 +113,8 @@ def train(ctx: click.Context, /, **values: Any) -> int:
     options.refuse_sequences()
     parts = options.make_parts()
     inputs = [options.file, *options.more, options.weights, options.hierarchy, options.costs]
+    if options.owners is not None:
+        refuse_data_options(options)
     check_writable(options.model_path, inputs)
     if options.history is not None:
         check_writable(options.history, [*inputs, options.model_path])
@@ -113,11 +122,12 @@ def train(ctx: click.Context, /, **values: Any) -> int:
     if options.engine is not None and engine is None:  # a rank that has served
         return 0
     options.check_checkpoint(inputs)
-    data = ctx.with_resource(training_data(options) if engine is None else sharded_data(options, engine))
-    if data.zero_based is not None:  # later files are read the way this one turned out to count
-        options = replace(options, zero_based=str(data.zero_based).lower())
+    if options.owners is None:
+        data = ctx.with_resource(training_data(options) if engine is None else sharded_data(options, engine))
+        if data.zero_based is not None:  # later files are read the way this one turned out to count
+            options = replace(options, zero_based=str(data.zero_based).lower())
     with one_interrupt():
-        done = fit_file(data, options, parts)
+        done = fit_owners(options, parts) if options.owners is not None else fit_file(data, options, parts)
         done.model.save(options.model_path)
         if options.history is not None:
             write_history(options.history, [record for result in done.results for record in result.history])

@@ -30,7 +30,7 @@ def linear_risk(X: Any, y: Any, loss: Loss | str, *args: Any, **options: Any) ->
     risk = LinearRisk(design, y, loss, *args, **options)
     if not isinstance(design.matrix, ShardedMatrix) or risk.loss.couples == "all":
         return risk
-    return ShardedRisk(design, y, loss, *args, checked=checked, **options)
+    return ShardedRisk(design, y, loss, *args, **options, checked=checked)
 
 
 class ShardedRisk(LinearRisk):
@@ -68,6 +68,7 @@ class ShardedRisk(LinearRisk):
         intercept: bool = False,
         offset: npt.ArrayLike | None = None,
         n_threads: int | None = None,
+        *,
         checked: bool = False,
     ) -> None:
         super().__init__(X, y, loss, sample_weight, groups, intercept, offset, n_threads)
