@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from bmrm.cli.application import one_interrupt
 from bmrm.data import read
 from bmrm.data.compress import SUFFIXES
 from bmrm.owners import TLS, GuardSettings, Owner, ShardServer
@@ -27,7 +28,7 @@ _SETTINGS = GuardSettings()
 @click.option("--min-rows", type=click.IntRange(min=1), default=100, show_default=True,
               help="Fewer rows are not served: a sum over few says too much about each.")  # fmt: skip
 @click.option("--guard-patience", type=click.IntRange(min=1), default=_SETTINGS.patience, show_default=True,
-              help="Answers without an improvement of the best objective announced, after which there are no more.")  # fmt: skip
+              help="Answers without an improvement of the best objective announced, until it stops.")  # fmt: skip
 @click.option("--guard-budget", type=click.IntRange(min=1), default=_SETTINGS.budget, show_default=True,
               help="Answers in all.")  # fmt: skip
 @click.option("--guard-slack", type=click.FloatRange(min=1.0), default=_SETTINGS.slack, show_default=True,
@@ -45,7 +46,7 @@ def serve(file: Path, **options: Any) -> int:
     Answered are values and subgradients of the mean loss, never rows, labels or scores of single rows. The guard stops
     answering where the requests are not those of a training run; start again to go on. Ctrl-C ends it.
     """
-    first = {"auto": "auto", "true": True, "false": False}[options["zero_based"]]
+    first: Any = {"auto": "auto", "true": True, "false": False}[options["zero_based"]]
     text = inner_is_text(file)
     guard = GuardSettings(
         patience=options["guard_patience"], budget=options["guard_budget"], slack=options["guard_slack"],
@@ -61,7 +62,7 @@ def serve(file: Path, **options: Any) -> int:
     if not options["quiet"]:
         secured = "TLS" if tls is not None else "no TLS"
         click.echo(f"{file}: {owner.data.n_examples} rows at {server.address} ({secured}); Ctrl-C ends it")
-    with server:
+    with server, one_interrupt():
         try:
             threading.Event().wait()
         except KeyboardInterrupt:

@@ -103,8 +103,8 @@ def train(ctx: click.Context, /, **values: Any) -> int:
     more are trained one against the rest, or jointly by a loss of all scores (softmax, multiclass_hinge). Comma lists
     of labels are for multilabel_hinge, qid: for losses of queries. The losses structured_log and structured_hinge
     label the tokens of sequences: a .conll file of columns with a template, a .crfsuite file of attributes, or qid:
-    for the sequence. With --owners there is no FILE: the rows stay with their owners. Exit code 0: the gap is closed; 3: it is not, the model is saved all the same; 2: wrong usage
-    or input.
+    for the sequence. With --owners there is no FILE: the rows stay with those they belong to. Exit code 0: the gap is
+    closed; 3: it is not, the model is saved all the same; 2: wrong usage or input.
     """
     options = TrainOptions.from_context(ctx, values)
     if options.loss in STRUCTURED_LOSSES:
