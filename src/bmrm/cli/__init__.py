@@ -15,6 +15,7 @@ from bmrm.cli.demo import demo as demo_command
 from bmrm.cli.evaluate import evaluate as evaluate_command
 from bmrm.cli.listing import listing as listing_command
 from bmrm.cli.predict import predict as predict_command
+from bmrm.cli.serve import serve as serve_command
 from bmrm.cli.train import train as train_command
 
 __all__ = ["main"]
@@ -26,5 +27,14 @@ def main() -> None:
     """Regularized risk minimization with a certificate of how far from optimal the answer is."""
 
 
-for command in (train_command, predict_command, evaluate_command, convert_command, listing_command, demo_command):
+_COMMANDS = (
+    train_command,
+    predict_command,
+    evaluate_command,
+    convert_command,
+    serve_command,
+    listing_command,
+    demo_command,
+)
+for command in _COMMANDS:
     main.add_command(command)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -46,23 +48,35 @@ def fit(data: Dataset, options: TrainOptions, parts: Parts) -> Fit:
     worth_it = loss.task != "novelty" and loss.takes_offset
     intercept = worth_it if options.intercept is None else options.intercept
     design = Design(data.X, intercept or loss.learns_offset, options.threads)
+
+    def problem(number: int) -> Problem:
+        risk = linear_risk(design, problems[number], loss, sample_weight=data.weight, groups=targets.groups)
+        return Problem(risk, parts.regularizer, lam)
+
+    results = solved(problem, len(problems), options, parts, slim=design.streamed)
+    coef, constants = coefficients(design.n_cols, design.intercept, loss, results)
+    constants, thresholds = _thresholds(data, targets, coef, constants)
+    used = {"lam": lam, "intercept": design.intercept, "threads": design.n_threads}
+    model = model_of(options, used, targets, results, coef, constants, thresholds)
+    return Fit(model, tuple(results), data.n_examples)
+
+
+def solved(problem: Callable[[int], Problem], n: int, options: TrainOptions, parts: Parts, slim: bool) -> list[Result]:
+    """Solve n problems one after the other; where slim, without keeping the planes of each."""
     results: list[Result] = []
     deadline = None if options.max_seconds is None else time.monotonic() + options.max_seconds
-    for number, target in enumerate(problems, 1):
-        risk = linear_risk(design, target, loss, sample_weight=data.weight, groups=targets.groups)
-        problem = Problem(risk, parts.regularizer, lam)
-        label = f"class {number} of {len(problems)} | " if len(problems) > 1 else ""
+    for number in range(n):
+        label = f"class {number + 1} of {n} | " if n > 1 else ""
         with progress_monitor(quiet=options.quiet, label=label) as monitor:
             result = solve(
-                problem, parts.solver, tol=options.tol, max_iter=options.max_iter,
+                problem(number), parts.solver, tol=options.tol, max_iter=options.max_iter,
                 max_seconds=_seconds_left(deadline, results), monitor=monitor, seed=options.seed,
-                checkpoint=options.checkpoint_of(number - 1),
+                checkpoint=options.checkpoint_of(number),
             )  # fmt: skip
             if result.history:
                 monitor(result.history[-1])
-        results.append(replace(result, state=State()) if design.streamed else result)  # planes of each would add up
-    model = _model(data, design, options, lam, targets, results)
-    return Fit(model, tuple(results), data.n_examples)
+        results.append(replace(result, state=State()) if slim else result)
+    return results
 
 
 def _lam(data: Dataset, options: TrainOptions) -> float:
@@ -81,14 +95,14 @@ def _seconds_left(deadline: float | None, results: list[Result]) -> float | None
     return None if deadline is None else max(deadline - time.monotonic(), _NO_TIME)
 
 
-def _coefficients(design: Design, loss: Loss, results: list[Result]) -> tuple[Array, Array]:
-    """Return the rows of coefficients and their constants."""
-    points, d = np.array([result.w for result in results]), design.n_cols
+def coefficients(d: int, intercept: bool, loss: Loss, results: list[Result]) -> tuple[Array, Array]:
+    """Return the rows of coefficients of d features and their constants."""
+    points, dim = np.array([result.w for result in results]), d + intercept
     if isinstance(loss, ClassLoss):
-        return rows_of_classes(points[0], points.size // design.dim, d, free_constants=True)
+        return rows_of_classes(points[0], points.size // dim, d, free_constants=True)
     if isinstance(loss, VectorLoss):  # one point, a matrix with a column for each score
-        points = points.reshape(design.dim, -1).T
-    return points[:, :d].copy(), points[:, d].copy() if design.intercept else np.zeros(len(points))
+        points = points.reshape(dim, -1).T
+    return points[:, :d].copy(), points[:, d].copy() if intercept else np.zeros(len(points))
 
 
 def _thresholds(data: Dataset, targets: Targets, coef: Array, intercept: Array) -> tuple[Array, Array | None]:
@@ -106,11 +120,16 @@ def _thresholds(data: Dataset, targets: Targets, coef: Array, intercept: Array) 
     return intercept - score_threshold(loss, scores[:, 0], target > 0.0, data.weight), None
 
 
-def _model(
-    data: Dataset, design: Design, options: TrainOptions, lam: float, targets: Targets, results: list[Result]
+def model_of(
+    options: TrainOptions,
+    used: dict[str, Any],
+    targets: Targets,
+    results: list[Result],
+    coef: Array,
+    intercept: Array,
+    thresholds: Array | None = None,
 ) -> Model:
-    coef, intercept = _coefficients(design, targets.loss, results)
-    intercept, thresholds = _thresholds(data, targets, coef, intercept)
+    """Return the model with what is known about its runs, and the settings used where they were not given."""
     return Model(
         coef=coef,
         intercept=intercept,
@@ -118,12 +137,12 @@ def _model(
         thresholds=thresholds,
         loss=targets.loss,
         regularizer=options.regularizer,
-        lam=lam,
+        lam=used["lam"],
         solver=options.solver,
         tol=options.tol,
         certificates=[result.certificate for result in results],
         statuses=[result.status for result in results],
-        config=options.as_config() | {"lam": lam, "intercept": design.intercept, "threads": design.n_threads},
+        config=options.as_config() | used,
         history={
             "iterations": sum(result.iterations for result in results),
             "passes": sum(result.passes for result in results),

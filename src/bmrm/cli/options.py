@@ -75,6 +75,12 @@ class TrainOptions:
     engine: str | None = None
     scheduler: str | None = None
     workers: int | None = None
+    owners: str | None = None
+    masked: bool = False
+    ca: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+    insecure: bool = False
     seed: int = 0
     model: Path | None = None
     history: Path | None = None
@@ -92,7 +98,9 @@ class TrainOptions:
             if len(flags) != 1:
                 raise click.UsageError("give either lam or C, not both (C = 1 / (lam times the number of rows))")
             values["C" if flags == ["lam"] else "lam"] = None
-        values["file"], *more = values["file"]
+        if bool(values["file"]) == bool(values["owners"]):
+            raise click.UsageError("give either FILE or --owners host:port,host:port")
+        values["file"], *more = values["file"] or [Path("owners")]
         return cls(more=tuple(more), **values)
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from bmrm.cli.engines import busy_times, engine_of, sharded_data
 from bmrm.cli.files import check_writable, plain_label
 from bmrm.cli.fit import Fit, fit
 from bmrm.cli.options import TrainOptions, read_config
+from bmrm.cli.owners import fit_owners, refuse_data_options
 from bmrm.cli.report import ending, trained
 from bmrm.cli.sequences import train_sequences
 from bmrm.cli.stored import training_data
@@ -33,7 +35,7 @@ _PARAMETER: dict[str, Any] = {"multiple": True, "metavar": "NAME=VALUE"}
 
 
 @click.command()
-@click.argument("file", nargs=-1, required=True, type=_PATH)
+@click.argument("file", nargs=-1, type=_PATH)
 @click.option("--loss", default="hinge", show_default=True, help="See 'bmrm list losses'.")
 @click.option("--loss-param", **_PARAMETER, help="A parameter of the loss, for example tau=0.9; repeatable.")
 @click.option("--regularizer", default="l2", show_default=True, help="See 'bmrm list regularizers'.")
@@ -58,6 +60,12 @@ _PARAMETER: dict[str, Any] = {"multiple": True, "metavar": "NAME=VALUE"}
               help="Train on shards, one for each file: here, on the ranks of mpiexec, on Dask workers.")  # fmt: skip
 @click.option("--scheduler", help="The address of a Dask scheduler, such as tcp://host:8786.")
 @click.option("--workers", type=_COUNT, help="Of a Dask cluster on this machine, where there is no --scheduler.")
+@click.option("--owners", help="Train with the owners at host:port,host:port ('bmrm serve-shard'), without a FILE.")
+@click.option("--masked", is_flag=True, help="Owners mask their answers: only sums over all of them are seen here.")
+@click.option("--ca", type=_PATH, help="What the owners' certificates must be signed by (PEM).")
+@click.option("--certificate", type=_PATH, help="For owners that ask for one (PEM).")
+@click.option("--key", type=_PATH, help="Of the certificate.")
+@click.option("--insecure", is_flag=True, help="Accept owners on other machines without TLS.")
 @click.option("--weights", type=_PATH, help="A .npy file with one weight for each row.")
 @click.option("--hierarchy", type=_PATH,
               help="The tree of classes: lines 'parent child', or nested JSON.  "
@@ -96,8 +104,8 @@ def train(ctx: click.Context, /, **values: Any) -> int:
     more are trained one against the rest, or jointly by a loss of all scores (softmax, multiclass_hinge). Comma lists
     of labels are for multilabel_hinge, qid: for losses of queries. The losses structured_log and structured_hinge
     label the tokens of sequences: a .conll file of columns with a template, a .crfsuite file of attributes, or qid:
-    for the sequence. Exit code 0: the gap is closed; 3: it is not, the model is saved all the same; 2: wrong usage
-    or input.
+    for the sequence. With --owners there is no FILE: the rows stay with those they belong to. Exit code 0: the gap is
+    closed; 3: it is not, the model is saved all the same; 2: wrong usage or input.
     """
     options = TrainOptions.from_context(ctx, values)
     with engine_of(options) as engine:
@@ -112,14 +120,19 @@ def train_with(engine: Engine | None, options: TrainOptions) -> int:
     options.refuse_sequences()
     parts = options.make_parts()
     inputs = [options.file, *options.more, options.weights, options.hierarchy, options.costs]
+    if options.owners is not None:
+        refuse_data_options(options)
     check_writable(options.model_path, inputs)
     if options.history is not None:
         check_writable(options.history, [*inputs, options.model_path])
     options.check_checkpoint(inputs)
-    with training_data(options) if engine is None else sharded_data(options, engine) as data:
-        if data.zero_based is not None:  # later files are read the way this one turned out to count
-            options = replace(options, zero_based=str(data.zero_based).lower())
-        done = trained_and_saved(data, options, parts)
+    if options.owners is not None:
+        done = saved(options, lambda: fit_owners(options, parts))
+    else:
+        with training_data(options) if engine is None else sharded_data(options, engine) as data:
+            if data.zero_based is not None:  # later files are read the way this one turned out to count
+                options = replace(options, zero_based=str(data.zero_based).lower())
+            done = saved(options, lambda: fit_file(data, options, parts))
     if options.json:
         click.echo(json.dumps(report(done, options), allow_nan=False))
     elif not options.quiet:
@@ -127,10 +140,10 @@ def train_with(engine: Engine | None, options: TrainOptions) -> int:
     return 0 if done.model.status is Status.CONVERGED else NOT_CERTIFIED
 
 
-def trained_and_saved(data: Dataset, options: TrainOptions, parts: Any) -> Fit:
-    """Fit, and write the model and the history, also after an interrupt."""
+def saved(options: TrainOptions, fit: Callable[[], Fit]) -> Fit:
+    """Fit, and save the model and the course of the runs."""
     with one_interrupt():
-        done = fit_file(data, options, parts)
+        done = fit()
         done.model.save(options.model_path)
         if options.history is not None:
             write_history(options.history, [record for result in done.results for record in result.history])

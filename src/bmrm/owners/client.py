@@ -6,6 +6,7 @@ import contextlib
 import socket
 import ssl
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 import numpy as np
@@ -112,7 +113,9 @@ class SocketChannel:
             raise OwnerError(f"{self.name}: the connection is lost ({error})") from error
 
     def close(self) -> None:
-        """End the connection."""
+        """End the connection, also where an answer is waited for."""
+        with contextlib.suppress(OSError):
+            self._connection.shutdown(socket.SHUT_RDWR)
         self._connection.close()
 
 
@@ -134,6 +137,9 @@ def split_address(address: str) -> tuple[str, int]:
 class OwnersPlaced(Placed):
     """Owners, asked by messages. All are asked before the first answer is waited for.
 
+    A thread of its own does that: an interrupt ends the waiting, not an exchange, so that no answer is ever taken for
+    that of a later request.
+
     Parameters
     ----------
     channels : sequence of Channel
@@ -142,6 +148,7 @@ class OwnersPlaced(Placed):
     def __init__(self, channels: Sequence[Channel]) -> None:
         super().__init__(len(channels))
         self.channels = list(channels)
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="bmrm owners")
 
     def workers(self) -> list[str]:
         """Return the names of the owners."""
@@ -149,20 +156,31 @@ class OwnersPlaced(Placed):
 
     def release(self) -> None:
         """End all connections."""
-        for channel in self.channels:
+        channels, self.channels = self.channels, []
+        for channel in channels:
             channel.close()
+        self._thread.shutdown()
         self._waiting.clear()
-        self.channels = []
 
     def _ask(
         self, shards: list[int], method: str, arguments: tuple[Any, ...], each: Sequence[tuple[Any, ...]]
     ) -> list[Answer]:
         if not self.channels:
             raise OwnerError("the connections to the owners are closed")
+        return self._thread.submit(self._exchanged, self.channels, shards, method, arguments, each).result()
+
+    @staticmethod
+    def _exchanged(
+        channels: list[Channel],
+        shards: list[int],
+        method: str,
+        arguments: tuple[Any, ...],
+        each: Sequence[tuple[Any, ...]],
+    ) -> list[Answer]:
         asked: list[tuple[int, OwnerError | None]] = []
         for shard, own in zip(shards, each):
             try:
-                self.channels[shard].send(packed(request(method, (*arguments, *own))))
+                channels[shard].send(packed(request(method, (*arguments, *own))))
                 asked.append((shard, None))
             except OwnerError as error:
                 asked.append((shard, error))
@@ -171,7 +189,7 @@ class OwnersPlaced(Placed):
             try:
                 if failed is not None:
                     raise failed
-                answers.append(_answer(self.channels[shard], method, arguments))
+                answers.append(_answer(channels[shard], method, arguments))
             except OwnerError as error:
                 errors.append(error)
         if errors:

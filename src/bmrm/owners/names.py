@@ -59,7 +59,7 @@ def _vector(place: Any, arrays: tuple[Array, ...], dim: int) -> Array | None:
         return None
     if whole(place) >= len(arrays):
         raise WireError(f"vector {place} of {len(arrays)}")
-    array = arrays[place]
+    array: Array = arrays[place]
     if array.dtype != np.float64 or array.shape != (dim,) or not np.isfinite(array).all():
         raise WireError(f"a vector of {array.size} numbers of type {array.dtype}; expected {dim} finite float64")
     return array

@@ -112,5 +112,5 @@ def _dataset(data: Any) -> Dataset:
     X, y, groups, weight = [*data, None, None, None][:4]
     X = X if hasattr(X, "tocsr") else np.asarray(X, dtype=np.float64)
     y = y if y is None or isinstance(y, list) else np.asarray(y)
-    columns = [None if column is None else np.asarray(column) for column in (groups, weight)]
-    return Dataset(X, y, *columns)
+    groups, weight = (None if column is None else np.asarray(column) for column in (groups, weight))
+    return Dataset(X, y, groups, weight)

@@ -38,10 +38,9 @@ class OwnerParts(Parts):
     placed: OwnersPlaced
 
     def __init__(self, placed: OwnersPlaced, terms: Terms, dim: int) -> None:
-        self.dim, self.best, self.zero = dim, None, None
-        self.best: float | None
-        self.zero: float | None
-        self._round = 0
+        self.best: float | None = None
+        self.zero: float | None = None
+        self.dim, self._round = dim, 0
         super().__init__(placed, "begin", (terms,), [()] * placed.n_shards)
         self._join()
 
@@ -84,8 +83,8 @@ class MaskedParts(OwnerParts):
         R(w) >= <a', w> + b' - e (|w|_1 + 1)        for all w.
 
     A lower bound of min J needs this at one minimizer w* only: J(w*) >= lam Omega(w*) + sum_i alpha_i (<a_i, w*> + b_i)
-    is at least the dual of the combined plane. All minimizers have lam Omega(w) <= J(0) - floor, which bounds |w|_1 over
-    the penalized coordinates by rho (``Regularizer.reach``: sqrt(2 d (J(0) - floor) / lam) for l2,
+    is at least the dual of the combined plane. All minimizers have lam Omega(w) <= J(0) - floor, which bounds |w|_1
+    over the penalized coordinates by rho (``Regularizer.reach``: sqrt(2 d (J(0) - floor) / lam) for l2,
     (J(0) - floor) / lam for l1), and two planes that rise to both sides of the intercept bound |w_0| by beta. So each
     plane is lowered by the constant e (1 + rho + beta). An upper bound is J(w) by the sum that comes, plus e for the
     value and e for the owners' own rounding errors, which are summed under masks as well.
@@ -131,11 +130,11 @@ class MaskedParts(OwnerParts):
         rho = regularizer.reach(np.ones(self.dim), level)
         if len(risk.unpenalized) > 1:
             raise ValueError(
-                f"masked sums with {len(risk.unpenalized)} unpenalized constants: nothing bounds them all; train without "
-                f"an intercept"
+                f"masked sums with {len(risk.unpenalized)} unpenalized constants: nothing bounds them all; train "
+                f"without an intercept"
             )
-        beta = max((self._side(risk, regularizer, level, rho, s) for s in (1.0, -1.0)), default=0.0) \
-            if risk.unpenalized else 0.0  # fmt: skip
+        sides = (1.0, -1.0) if risk.unpenalized else ()
+        beta = max((self._side(risk, regularizer, level, rho, side) for side in sides), default=0.0)
         self.lowered = self.error * (1.0 + rho + beta)
 
     def _side(self, risk: Risk, regularizer: Regularizer, level: float, rho: float, side: float) -> float:

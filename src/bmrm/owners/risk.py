@@ -28,6 +28,7 @@ from bmrm.regularizers import get as get_regularizer
 from bmrm.risks.base import Array, Risk
 from bmrm.risks.inputs import made_loss, traits_of
 from bmrm.risks.liars import ConvexityCheck
+from bmrm.risks.remote import TOUCHED
 
 
 class Owners:
@@ -253,7 +254,7 @@ class OwnersRisk(Risk):
     def touch(self, w: Array) -> OwnersPoint:
         """Return w with value and subgradient: one round trip."""
         point = self.at(w)
-        point.find("value", "subgradient", "offset")
+        point.find(*TOUCHED)
         return point
 
     def at(self, w: Array, remembered: Any = None) -> OwnersPoint:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from bmrm import losses, regularizers
 from bmrm.data.dataset import Dataset
 from bmrm.losses import LOSSES, Loss
-from bmrm.losses.vector import ClassLoss, Classes
+from bmrm.losses.vector import Classes, ClassLoss
 from bmrm.owners.guard import GuardSettings, OwnerError, Refused
 from bmrm.regularizers import REGULARIZERS, Regularizer, Zero
 

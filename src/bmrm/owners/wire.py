@@ -1,7 +1,7 @@
 """Messages between a coordinator and an owner: a JSON header and plain numbers, never objects.
 
 A message is 16 bytes (b"bmr1", the length of the header as uint32, that of the numbers as uint64, both little-endian),
-the header, a JSON object whose "arrays" say of what kind and how long each array is, and the arrays one after the other.
+the header, a JSON object whose "arrays" say of what kind and how long each array is, and then these arrays.
 """
 
 from __future__ import annotations

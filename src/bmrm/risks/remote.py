@@ -211,7 +211,7 @@ class RemotePoint(Point):
         return float(sum(c * r for c, r in roundings)) + (4.0 + len(roundings)) * _EPS * abs(self.value)
 
     @property
-    def remembered(self) -> Recollection:
+    def remembered(self) -> Any:
         """The point itself, as long as it lives; in a file, the scores of the shards."""
         return Recollection(self)
 

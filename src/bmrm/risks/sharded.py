@@ -63,6 +63,7 @@ class ShardedRisk(LinearRisk):
         intercept: bool = False,
         offset: npt.ArrayLike | None = None,
         n_threads: int | None = None,
+        *,
         checked: bool = False,
     ) -> None:
         super().__init__(X, y, loss, sample_weight, groups, intercept, offset, n_threads)

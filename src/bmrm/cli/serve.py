@@ -1,0 +1,77 @@
+"""``bmrm serve-shard``: an owner's data, asked for sums by a coordinator."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bmrm.cli.application import one_interrupt
+from bmrm.data import read
+from bmrm.data.compress import SUFFIXES
+from bmrm.owners import TLS, GuardSettings, Owner, ShardServer
+
+_PATH = click.Path(path_type=Path)
+_SETTINGS = GuardSettings()
+
+
+@click.command("serve-shard")
+@click.argument("file", type=_PATH)
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Any free one by default, which is said.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Another one than this machine needs TLS.")
+@click.option("--certificate", type=_PATH, help="Of this owner (PEM).")
+@click.option("--key", type=_PATH, help="Of the certificate.")
+@click.option("--ca", type=_PATH, help="Coordinators must have a certificate signed by this one.")
+@click.option("--insecure", is_flag=True, help="Another host without TLS: whoever is on the network may ask.")
+@click.option("--min-rows", type=click.IntRange(min=1), default=100, show_default=True,
+              help="Fewer rows are not served: a sum over few says too much about each.")  # fmt: skip
+@click.option("--guard-patience", type=click.IntRange(min=1), default=_SETTINGS.patience, show_default=True,
+              help="Answers without an improvement of the best objective announced, until it stops.")  # fmt: skip
+@click.option("--guard-budget", type=click.IntRange(min=1), default=_SETTINGS.budget, show_default=True,
+              help="Answers in all.")  # fmt: skip
+@click.option("--guard-slack", type=click.FloatRange(min=1.0), default=_SETTINGS.slack, show_default=True,
+              help="How far out w may be, in multiples of the ball that lam and the objective at 0 imply.")  # fmt: skip
+@click.option("--min-lam", type=click.FloatRange(min=0.0), default=_SETTINGS.min_lam, show_default=True,
+              help="The least lam; 0 also allows no regularizer.")  # fmt: skip
+@click.option("--log", type=_PATH, help="Where all that leaves this machine is noted, as JSON lines.")
+@click.option("--zero-based", type=click.Choice(["auto", "true", "false"]), default="auto", show_default=True,
+              help="Whether feature indices of svmlight text start at 0; owners must agree.")  # fmt: skip
+@click.option("--threads", type=click.IntRange(min=1), help="Number of threads.  [default: all cores]")
+@click.option("--quiet", is_flag=True, help="Write nothing but errors.")
+def serve(file: Path, **options: Any) -> int:
+    """Let a coordinator ('bmrm train --owners') ask for sums over the rows of FILE, which stays here.
+
+    Answered are values and subgradients of the mean loss, never rows, labels or scores of single rows. The guard stops
+    answering where the requests are not those of a training run; start again to go on. Ctrl-C ends it.
+    """
+    first: Any = {"auto": "auto", "true": True, "false": False}[options["zero_based"]]
+    text = inner_is_text(file)
+    guard = GuardSettings(
+        patience=options["guard_patience"], budget=options["guard_budget"], slack=options["guard_slack"],
+        min_lam=options["min_lam"],
+    )  # fmt: skip
+    owner = Owner(
+        read(file, zero_based=first) if text else read(file), str(file), min_rows=options["min_rows"], guard=guard,
+        log=options["log"], n_threads=options["threads"],
+    )  # fmt: skip
+    given = any(options[name] is not None for name in ("certificate", "key", "ca"))
+    tls = TLS(options["certificate"], options["key"], options["ca"]) if given else None
+    server = ShardServer(owner, options["host"], options["port"], tls, options["insecure"])
+    if not options["quiet"]:
+        secured = "TLS" if tls is not None else "no TLS"
+        click.echo(f"{file}: {owner.data.n_examples} rows at {server.address} ({secured}); Ctrl-C ends it")
+    with server, one_interrupt():
+        try:
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            if not options["quiet"]:
+                click.echo(f"{owner.answers} answers were given", err=True)
+    return 0
+
+
+def inner_is_text(file: Path) -> bool:
+    """Return whether a file is svmlight text, by its name."""
+    name = file.with_suffix("") if file.suffix.lower() in SUFFIXES else file
+    return name.suffix.lower() not in (".npy", ".npz", ".store")
