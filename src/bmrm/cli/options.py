@@ -75,6 +75,7 @@ class TrainOptions:
     engine: str | None = None
     scheduler: str | None = None
     workers: int | None = None
+    shards: int | None = None
     seed: int = 0
     model: Path | None = None
     history: Path | None = None

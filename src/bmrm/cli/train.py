@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import click
 from bmrm._errors import DataError
 from bmrm.certificate import Status
 from bmrm.cli.application import NOT_CERTIFIED, one_interrupt, plain_warnings
-from bmrm.cli.engines import busy_times, engine_of, sharded_data
+from bmrm.cli.engines import busy_line, busy_times, engine_of, sharded_data
 from bmrm.cli.files import check_writable, plain_label
 from bmrm.cli.fit import Fit, fit
 from bmrm.cli.options import TrainOptions, read_config
@@ -52,10 +53,12 @@ _PARAMETER: dict[str, Any] = {"multiple": True, "metavar": "NAME=VALUE"}
 @click.option("--zero-based", type=click.Choice(["auto", "true", "false"]), default="auto", show_default=True,
               help="Whether feature indices of svmlight text start at 0.")  # fmt: skip
 @click.option("--memory", help="Limit of resident memory, such as 2GB; the data stay on disk.")
-@click.option("--skip-bad", is_flag=True, help="Leave out corrupt blocks of a store, and count them.")
+@click.option("--skip-bad", is_flag=True,
+              help="Leave out corrupt blocks of a store, lines and rows that cannot be read, and count them.")  # fmt: skip
 @click.option("--target", help="The column with the labels, of Parquet, Arrow and CSV files.")
 @click.option("--engine", type=click.Choice(ENGINES),
-              help="Train on shards, one for each file: here, on the ranks of mpiexec, on Dask workers.")  # fmt: skip
+              help="Train on shards of the files: here, on the ranks of mpiexec, on Dask workers.")  # fmt: skip
+@click.option("--shards", type=_COUNT, help="Number of shards.  [default: by the size of the data, 4 for each worker]")
 @click.option("--scheduler", help="The address of a Dask scheduler, such as tcp://host:8786.")
 @click.option("--workers", type=_COUNT, help="Of a Dask cluster on this machine, where there is no --scheduler.")
 @click.option("--weights", type=_PATH, help="A .npy file with one weight for each row.")
@@ -109,7 +112,7 @@ def train(ctx: click.Context, /, **values: Any) -> int:
     check_writable(options.model_path, inputs)
     if options.history is not None:
         check_writable(options.history, [*inputs, options.model_path])
-    engine = None if options.engine is None else ctx.with_resource(engine_of(options))
+    engine = ctx.with_resource(engine_of(options))
     if options.engine is not None and engine is None:  # a rank that has served
         return 0
     options.check_checkpoint(inputs)
@@ -121,10 +124,12 @@ def train(ctx: click.Context, /, **values: Any) -> int:
         done.model.save(options.model_path)
         if options.history is not None:
             write_history(options.history, [record for result in done.results for record in result.history])
+    workers = busy_times(data, done.results)
     if options.json:
-        click.echo(json.dumps(report(done, options), allow_nan=False))
+        click.echo(json.dumps(report(done, options) | ({"workers": workers} if workers else {}), allow_nan=False))
     elif not options.quiet:
-        click.echo(summary(done, options))
+        n_shards = len(done.results[-1].history[-1].busy) if workers else 0
+        click.echo(summary(done, options, busy_line(workers, n_shards)))
     return 0 if done.model.status is Status.CONVERGED else NOT_CERTIFIED
 
 
@@ -143,8 +148,8 @@ def fit_file(data: Dataset, options: TrainOptions, parts: Any) -> Fit:
         raise DataError(f"{options.file}: {error}") from error
 
 
-def summary(done: Fit, options: TrainOptions) -> str:
-    """Return the end of a run in a few lines."""
+def summary(done: Fit, options: TrainOptions, more: Sequence[str] = ()) -> str:
+    """Return the end of a run in a few lines, with more of them before the last."""
     model, run = done.model, done.model.history
     return "\n".join(
         [
@@ -152,7 +157,7 @@ def summary(done: Fit, options: TrainOptions) -> str:
             f"{done.n_examples} rows, {model.n_features} features{_of_labels(model)}; "
             f"loss {model.loss.name}, regularizer {model.regularizer}, lam {model.lam:g}, solver {model.solver}",
             f"{run['iterations']} iterations, {run['passes']:g} passes, {run['seconds']:.3g} s",
-            *busy_times(done.results),
+            *more,
             f"model saved to {options.model_path}",
         ]
     )

@@ -195,6 +195,11 @@ class LinearRisk(Risk):
         self.products += 1
         return self.design.tdot(slopes, total + self.loss.tilt)
 
+    @property
+    def busy(self) -> tuple[float, ...]:
+        """How many seconds each shard has computed so far; nothing where there are no shards."""
+        return getattr(self.design.matrix, "busy", ())
+
     def sizes(self) -> Array:
         """Return the root of the mean square of each column's entries that are not 0."""
         squares, counts = self._squares

@@ -76,12 +76,7 @@ class ShardedRisk(LinearRisk):
         targets = y if self.loss.needs_targets else None
         columns = (targets, weight, groups, self.offset)
         each = [tuple(None if column is None else column[part] for column in columns) for part in matrix.parts]  # type: ignore[index]
-        self.parts = Parts(matrix.placed, "add_linear", (loss, self.design.intercept), each)
-
-    @property
-    def busy(self) -> tuple[float, ...]:
-        """How many seconds each shard has computed so far."""
-        return tuple(self.parts.placed.seconds)
+        self.parts = Parts(matrix.placed, "add_linear", (loss, self.design.intercept, matrix.n_cols), each)
 
     def evaluate(self, w: Array) -> tuple[float, Array]:
         """Return the value and one subgradient: one round trip."""
