@@ -8,6 +8,7 @@ import os
 import tempfile
 import warnings
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -124,7 +125,7 @@ def test_cuts_are_balanced_and_keep_queries_whole(seed, n_parts, with_groups):
     assert places[0] == 0
     assert places[-1] == m
     assert len(places) <= n_parts + 1
-    parts = [work[a:b].sum() for a, b in zip(places, places[1:])]
+    parts = [work[a:b].sum() for a, b in pairwise(places)]
     largest = max(np.add.reduceat(work, np.flatnonzero(np.diff(groups, prepend=-1))) if with_groups else work)
     assert max(parts) <= work.sum() / n_parts + largest
     if groups is not None:
@@ -190,7 +191,7 @@ def test_little_data_stays_in_whole_files(tmp_path, rng):
         bmrm.write(path, skewed(rng, 20))
     for n_workers in (1, 3):
         assert [own.parts for own in planned(paths, n_workers)] == [(FilePart(str(path)),) for path in paths]
-    assert len(planned(paths, 1, n_shards=7)) == 7
+    assert 3 < len(planned(paths, 1, n_shards=7)) <= 7
     hidden = planned([tmp_path / "elsewhere.svm", *paths], 2)  # only the workers see it
     assert len(hidden) == 3
 
@@ -266,10 +267,9 @@ def test_sparse_stores_of_different_width(tmp_path, rng):
     assert np.array_equal(counts, (X.toarray() != 0).sum(axis=0))
     bmrm.convert(bmrm.Dataset(X=np.ones((3, 2)), y=np.ones(3)), paths[0])
     with (
-        warnings.catch_warnings(),
+        pytest.warns(UserWarning, match="2 to 50 features"),
         pytest.raises(DataError, match=r"0\.store: a dense store with 2 features; expected 50"),
     ):
-        warnings.simplefilter("ignore")
         Shards.from_files(paths)
 
 
@@ -353,7 +353,8 @@ def test_bad_blocks_and_lines_of_shards(in_folder):
     assert f"1.store: corrupt block at offset {block.offset}" in line
     assert not os.path.exists("m.bmrm")
     result = good("train", *STORES, "--engine", "local", "--skip-bad", "--lam", "0.1")
-    assert f"1.store: skipped 1 of {len(bmrm.Store('1.store').blocks)} blocks, {block.rows} of 200 rows" in result.stderr
+    blocks = len(bmrm.Store("1.store").blocks)
+    assert f"1.store: skipped 1 of {blocks} blocks, {block.rows} of 200 rows" in result.stderr
     assert f"{600 - block.rows} rows" in result.stdout
     with open("2.svm", "a") as file:
         file.write("1 7:x\n")

@@ -43,7 +43,8 @@ def convert(sources: tuple[Path, ...], store: Path, quiet: bool, as_json: bool, 
     """Write the rows of all SOURCES, one file after the other, to STORE, a file that need not fit into memory.
 
     SOURCES are svmlight text (also .gz, .bz2, .xz, .zst), .parquet, .arrow, .feather, .csv, .npy, .npz or other
-    stores. Only .npz is read as a whole. The store appears complete or not at all. 'bmrm train STORE --memory 2GB' trains from it.
+    stores. Only .npz is read as a whole. The store appears complete or not at all. 'bmrm train STORE --memory 2GB'
+    trains from it.
     """
     check_writable(store, [*sources, options["labels"]])
     options["zero_based"] = {"auto": "auto", "true": True, "false": False}[options["zero_based"]]

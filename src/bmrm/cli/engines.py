@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import click
 
@@ -54,12 +55,13 @@ def busy_times(data: Dataset, results: Sequence[Result]) -> dict[str, dict[str, 
 
     A worker's shards compute one after the other: idle = 1 - sum of its shards' seconds / seconds of the run.
     """
-    if not isinstance(data.X, Shards):
+    X: Any = data.X
+    if not isinstance(X, Shards):
         return {}
     total = sum(result.seconds for result in results)
     last = next((result.history[-1] for result in reversed(results) if result.history), None)  # times add up
     times: dict[str, float] = {}
-    for worker, seconds in zip(data.X.placed.workers(), () if last is None else last.busy):
+    for worker, seconds in zip(X.placed.workers(), () if last is None else last.busy):
         times[worker] = times.get(worker, 0.0) + seconds
     return {
         worker: {"busy_seconds": seconds, "idle": max(1.0 - seconds / total, 0.0) if total > 0.0 else 0.0}

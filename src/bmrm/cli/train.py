@@ -54,7 +54,7 @@ _PARAMETER: dict[str, Any] = {"multiple": True, "metavar": "NAME=VALUE"}
               help="Whether feature indices of svmlight text start at 0.")  # fmt: skip
 @click.option("--memory", help="Limit of resident memory, such as 2GB; the data stay on disk.")
 @click.option("--skip-bad", is_flag=True,
-              help="Leave out corrupt blocks of a store, lines and rows that cannot be read, and count them.")  # fmt: skip
+              help="Leave out and count corrupt blocks of stores, lines and rows that cannot be read.")  # fmt: skip
 @click.option("--target", help="The column with the labels, of Parquet, Arrow and CSV files.")
 @click.option("--engine", type=click.Choice(ENGINES),
               help="Train on shards of the files: here, on the ranks of mpiexec, on Dask workers.")  # fmt: skip

@@ -82,5 +82,6 @@ def nearest(before: Array, n_parts: int) -> list[int]:
 def entries_of(X: Any) -> npt.NDArray[np.int64]:
     """Return the number of entries of each row of an array or a sparse matrix."""
     if hasattr(X, "tocsr"):
-        return np.diff(X.tocsr().indptr).astype(np.int64)
+        lengths: npt.NDArray[np.int64] = np.diff(X.tocsr().indptr).astype(np.int64)
+        return lengths
     return np.full(X.shape[0], X.shape[1], np.int64)

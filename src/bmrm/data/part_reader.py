@@ -105,5 +105,3 @@ def block_bytes(memory: int | str | None) -> int:
     if memory is None:
         return BLOCK_BYTES
     return min(max(parse_bytes(memory) // _BLOCKS, _SMALLEST_BLOCK), BLOCK_BYTES)
-
-

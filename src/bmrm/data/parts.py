@@ -46,9 +46,7 @@ class Units(NamedTuple):
     before: Array
 
 
-def planned(
-    files: Sequence[str | os.PathLike[str]], n_workers: int = 1, n_shards: int | None = None
-) -> list[Plan]:
+def planned(files: Sequence[str | os.PathLike[str]], n_workers: int = 1, n_shards: int | None = None) -> list[Plan]:
     """Return the parts of files that make each shard, in the order of the files, of about equal work.
 
     Work is nonzeros and, where queries are known beforehand, their sorting (see `row_work`); of svmlight text bytes,

@@ -47,7 +47,9 @@ class Piece:
             X = values[entries], indices[entries], np.append(0, np.cumsum(lengths[keep]))
         else:
             X = X[keep]
-        beside = {name: None if getattr(self, name) is None else getattr(self, name)[keep] for name in _COLUMNS}
+        beside: dict[str, Any] = {
+            name: None if getattr(self, name) is None else getattr(self, name)[keep] for name in _COLUMNS
+        }
         return replace(self, X=X, **beside)
 
 

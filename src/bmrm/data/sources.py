@@ -153,9 +153,7 @@ def dataset_pieces(
         yield _piece_of(part, data, rows, labels, d, origin)
 
 
-def _piece_of(
-    X: Any, data: Any, rows: slice, labels: tuple[Any, Any], columns: int, origin: str
-) -> Piece:
+def _piece_of(X: Any, data: Any, rows: slice, labels: tuple[Any, Any], columns: int, origin: str) -> Piece:
     """Return rows of arrays, or of a store, with what belongs to them."""
     y, ends = labels
     some, own_ends = (None if y is None else y[rows]), None

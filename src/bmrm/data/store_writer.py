@@ -24,6 +24,7 @@ from bmrm.data.store_format import (
 from bmrm.data.threads import default_threads
 
 BLOCK_BYTES = 16 << 20
+_QUERY_BLOCKS = 2  # how much larger a block may be that ends with a query
 
 
 class StoreWriter:
@@ -42,6 +43,7 @@ class StoreWriter:
     def __init__(self, file: BinaryIO, single: bool | None, block_bytes: int = BLOCK_BYTES) -> None:
         self._file, self._single, self._block_bytes = file, single, block_bytes
         self._waiting: list[Any] = []
+        self._waiting_groups: list[NDArray[Any]] = []
         self._waiting_bytes = 0
         self._kind, self._columns, self.rows, self.entries, self._square_sum = "", 0, 0, 0, 0.0
         self._blocks: list[Block] = []
@@ -61,6 +63,8 @@ class StoreWriter:
         self._check_finite(X, piece)
         self.rows += piece.rows
         self._waiting.append(X)
+        if piece.groups is not None:
+            self._waiting_groups.append(piece.groups)
         self._waiting_bytes += sum(part.nbytes for part in X) if isinstance(X, tuple) else X.nbytes
         if self._waiting_bytes >= self._block_bytes:
             self._flush(everything=False)
@@ -131,9 +135,14 @@ class StoreWriter:
             if not everything and ends[-1] - written < self._block_bytes:
                 break
             stop = max(int(np.searchsorted(ends, written + self._block_bytes, side="right")), row + 1)
+            if self._waiting_groups and stop < n:
+                most = int(np.searchsorted(ends, written + _QUERY_BLOCKS * self._block_bytes, side="right"))
+                stop = _between_queries(np.concatenate(self._waiting_groups), row, stop, max(most, stop))
             self._write_block(_rows_of(X, row, stop))
             row = stop
         self._waiting = [_rows_of(X, row, n)] if row < n else []
+        if self._waiting_groups:
+            self._waiting_groups = [np.concatenate(self._waiting_groups)[row:]]
         self._waiting_bytes = int(ends[-1] - (ends[row - 1] if row else 0)) if row < n else 0
 
     def _write_block(self, X: Any) -> None:
@@ -184,6 +193,16 @@ class StoreWriter:
         gap = place - self._file.tell()
         if gap > 0:
             self._file.write(bytes(gap))
+
+
+def _between_queries(groups: NDArray[Any], row: int, stop: int, most: int) -> int:
+    """Return where a block from `row` to about `stop` ends: where a query does, if one ends before `most`.
+
+    A store can then be cut between blocks without cutting queries.
+    """
+    ends = np.flatnonzero(groups[1:] != groups[:-1]) + 1
+    before, after = ends[(ends > row) & (ends <= stop)], ends[(ends > stop) & (ends <= most)]
+    return int(before[-1] if len(before) else after[0] if len(after) else stop)
 
 
 def _rows_of(X: Any, start: int, stop: int) -> Any:

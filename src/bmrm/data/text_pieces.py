@@ -1,4 +1,4 @@
-"""svmlight text of any size, or some of its bytes, as pieces of rows; lines that cannot be read are left out if asked."""
+"""svmlight text of any size, or some of its bytes, as pieces of rows; bad lines are left out if asked."""
 
 from __future__ import annotations
 
@@ -56,9 +56,7 @@ def lines_before(part: FilePart) -> int:
     return count
 
 
-def _parsed(
-    text: NDArray[np.uint8], part: FilePart, options: SourceOptions, lines: int, rows: int
-) -> Iterator[Piece]:
+def _parsed(text: NDArray[np.uint8], part: FilePart, options: SourceOptions, lines: int, rows: int) -> Iterator[Piece]:
     """Yield the rows; where a line is wrong and may be left out, the text is halved until that line is alone."""
     try:
         yield _piece(text, part, options, rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bmrm._errors import DataError
 from bmrm.data.part_reader import PartReader
@@ -32,7 +32,7 @@ class FileShard:
     """
 
     parts: tuple[FilePart, ...] | str | os.PathLike[str]
-    reader: PartReader = PartReader()
+    reader: PartReader = field(default_factory=PartReader)
 
     def __call__(self) -> Shard:
         """Read the files."""

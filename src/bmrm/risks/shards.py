@@ -115,11 +115,10 @@ class Shards(Elsewhere):
         X: Any = data.X
         work = row_work(entries_of(X), data.groups)
         places = cuts(work, n_shards or engine.n_workers, data.groups)
-        columns = (X, data.y, data.groups, data.weight)
-        makers = [
-            ArrayShard(*(None if column is None else column[a:b] for column in columns), f"rows {a} to {b}")
-            for a, b in pairwise(places)
-        ]
+        makers = []
+        for a, b in pairwise(places):
+            y, groups, weight = (None if v is None else v[a:b] for v in (data.y, data.groups, data.weight))
+            makers.append(ArrayShard(X[a:b], y, groups, weight, f"rows {a} to {b}"))
         return cls.from_makers(makers, engine, [float(work[a:b].sum()) for a, b in pairwise(places)])
 
     @classmethod
