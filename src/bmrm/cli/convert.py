@@ -17,7 +17,6 @@ from bmrm.data.convert import Conversion
 from bmrm.data.convert import convert as convert_files
 from bmrm.data.memory import show_bytes
 from bmrm.data.source_options import FORMATS
-from bmrm.data.store_writer import BLOCK_BYTES
 
 _PATH = click.Path(path_type=Path)
 
@@ -27,7 +26,7 @@ _PATH = click.Path(path_type=Path)
 @click.argument("store", type=_PATH)
 @click.option("--float32", is_flag=True, help="Round values to float32, which halves the reading.")
 @click.option("--format", type=click.Choice(FORMATS), help="Of all files.  [default: by their names]")
-@click.option("--block-bytes", default=str(BLOCK_BYTES), help="Size of a block, such as 64MB.  [default: 16 MiB]")
+@click.option("--block-bytes", help="Size of a block, such as 64MB.  [default: 16 MiB, less with little --memory]")
 @click.option("--target", help="The column of a table with the labels; without it, there are none.")
 @click.option("--group", help="The column of a table with the query of each row.")
 @click.option("--weight", help="The column of a table with the weight of each row.")

@@ -23,6 +23,7 @@ PathLike = str | os.PathLike[str]
 
 _SMALLEST_BLOCK, _LARGEST_BLOCK = 1 << 10, 1 << 30
 _SMALLEST_PIECE = 1 << 18
+_SMALLEST_DEFAULT, _BLOCKS = 1 << 20, 64  # blocks that the memory allowed has room for: three for each shard
 _SHARE = 16  # of the memory that is left: a piece, what it is parsed to, and the blocks that wait
 
 
@@ -51,7 +52,7 @@ def convert(
     path: PathLike,
     *,
     float32: bool = False,
-    block_bytes: int | str = BLOCK_BYTES,
+    block_bytes: int | str | None = None,
     zero_based: bool | Literal["auto"] = "auto",
     target: str | None = None,
     group: str | None = None,
@@ -75,8 +76,9 @@ def convert(
         The store; one that exists is replaced.
     float32 : bool
         Round values to float32. By default they are float64, unless the first rows are float32 already.
-    block_bytes : int or str
-        The size of a block, from 1 KiB to 1 GiB. Three of them are in memory at a time when the store is used.
+    block_bytes : int or str, optional
+        The size of a block, from 1 KiB to 1 GiB. Three of them are in memory at a time when the store is used. By
+        default 16 MiB; less where `memory` is less than 64 of them.
     zero_based : bool or "auto"
         Whether indices of svmlight text count from 0. "auto" says yes if an index 0 occurs; where that is not in the
         first 8 MB, the conversion starts again when it is met.
@@ -111,15 +113,15 @@ def convert(
     >>> bmrm.convert([folder / "a.svm", folder / "b.svm"], folder / "ab.store").header.columns
     3
     """
-    size = parse_bytes(block_bytes)
+    limit = None if memory is None else parse_bytes(memory)
+    size = _default_block(limit) if block_bytes is None else parse_bytes(block_bytes)
     if not _SMALLEST_BLOCK <= size <= _LARGEST_BLOCK:
         raise ValueError(f"block_bytes is {size}; expected {_SMALLEST_BLOCK} to {_LARGEST_BLOCK}")
     if format is not None and format not in FORMATS:
         raise ValueError(f"format is {format!r}; expected one of {', '.join(FORMATS)}")
-    limit = None if memory is None else parse_bytes(memory)
     options = SourceOptions(
         zero_based, target, group, weight, None if labels is None else Path(labels), format, skip_bad,
-        PIECE_BYTES if limit is None else _piece_bytes(limit),
+        PIECE_BYTES if limit is None else _piece_bytes(limit), limit,
     )  # fmt: skip
     listed = sources if isinstance(sources, Dataset) else _parts(sources)
     again = replace(options, zero_based=True, widths={}, skipped=Skipped())
@@ -151,6 +153,10 @@ def _written(
         except DataError as error:
             raise DataError(f"{destination}: not written: {error}") from None
     return Conversion(destination, header, options.widths, options.skipped)
+
+
+def _default_block(limit: int | None) -> int:
+    return BLOCK_BYTES if limit is None else min(max(limit // _BLOCKS, _SMALLEST_DEFAULT), BLOCK_BYTES)
 
 
 def _piece_bytes(limit: int) -> int:

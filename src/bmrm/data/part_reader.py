@@ -10,16 +10,11 @@ from pathlib import Path
 from bmrm._errors import DataError
 from bmrm.data.convert import convert
 from bmrm.data.dataset import Dataset
-from bmrm.data.memory import parse_bytes
 from bmrm.data.pieces import Piece, as_dataset
 from bmrm.data.source_options import FilePart, Skipped, SourceOptions
 from bmrm.data.sources import format_of, pieces_of
 from bmrm.data.store import Store
-from bmrm.data.store_writer import BLOCK_BYTES
 from bmrm.data.text_pieces import IndexZero, whole_text
-
-_SMALLEST_BLOCK = 1 << 20
-_BLOCKS = 64  # in the memory allowed: three for each of some shards
 
 
 @dataclass(frozen=True)
@@ -73,7 +68,7 @@ class PartReader:
             path = Path(folder) / "data.store"
             done = convert(
                 parts, path, zero_based=self.zero_based, target=self.target, memory=self.memory,  # type: ignore[arg-type]
-                skip_bad=self.skip_bad, block_bytes=block_bytes(self.memory),
+                skip_bad=self.skip_bad,
             )  # fmt: skip
             data = Store(path, self.memory).dataset()
         return data, (str(done.skipped),) if done.skipped.rows else ()
@@ -98,10 +93,3 @@ class PartReader:
         if format_of(Path(part.path), options) == "svmlight" and not self.skip_bad and self.target is None:
             return [whole_text(part, options, self.n_threads)]
         return list(pieces_of(part, options))
-
-
-def block_bytes(memory: int | str | None) -> int:
-    """Return the size of a store's blocks for a limit of memory."""
-    if memory is None:
-        return BLOCK_BYTES
-    return min(max(parse_bytes(memory) // _BLOCKS, _SMALLEST_BLOCK), BLOCK_BYTES)

@@ -47,10 +47,8 @@ class Piece:
             X = values[entries], indices[entries], np.append(0, np.cumsum(lengths[keep]))
         else:
             X = X[keep]
-        beside: dict[str, Any] = {
-            name: None if getattr(self, name) is None else getattr(self, name)[keep] for name in _COLUMNS
-        }
-        return replace(self, X=X, **beside)
+        y, groups, weight = (None if own is None else own[keep] for own in (self.y, self.groups, self.weight))
+        return replace(self, X=X, y=y, groups=groups, weight=weight)
 
 
 class Belongings:

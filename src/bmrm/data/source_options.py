@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from bmrm._errors import DataError
+from bmrm.data.memory import resident, show_bytes
+
 Format = Literal["svmlight", "parquet", "arrow", "csv", "npy", "npz", "store"]
 FORMATS: tuple[Format, ...] = ("svmlight", "parquet", "arrow", "csv", "npy", "npz", "store")
 PIECE_BYTES = 8 << 20
@@ -74,6 +77,8 @@ class SourceOptions:
         Leave out lines and rows that cannot be read or are not finite, and count them in `skipped`.
     piece_bytes : int
         About how much is read at a time.
+    limit : int, optional
+        The most bytes that may be resident; what is known to take more is not begun.
     widths : dict
         The number of features of each file, as they are read.
     """
@@ -86,5 +91,14 @@ class SourceOptions:
     format: Format | None = None
     skip_bad: bool = False
     piece_bytes: int = PIECE_BYTES
+    limit: int | None = None
     widths: dict[str, int] = field(default_factory=dict)
     skipped: Skipped = field(default_factory=Skipped)
+
+    def check_room(self, path: Path, size: int, what: str) -> None:
+        """Raise if so many bytes that are read at once, and a copy of them, are more than the limit leaves."""
+        if self.limit is not None and 2 * size + resident() > self.limit:
+            raise DataError(
+                f"{path}: {what} of {show_bytes(size)} is read as a whole, which a memory limit of "
+                f"{show_bytes(self.limit)} has no room for; expected at least {show_bytes(2 * size + resident())}"
+            )

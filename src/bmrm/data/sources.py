@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ from numpy.typing import NDArray
 from bmrm._errors import DataError
 from bmrm.data.arrays import load_array, read_npz
 from bmrm.data.dataset import Dataset
+from bmrm.data.npy_rows import NpyRows
 from bmrm.data.pieces import Piece
 from bmrm.data.source_options import PIECE_BYTES, FilePart, Format, SourceOptions
 from bmrm.data.store import Store
@@ -106,26 +105,15 @@ def _store_pieces(part: FilePart, options: SourceOptions) -> Iterator[Piece]:
 
 def _arrays(path: Path, kind: Format, options: SourceOptions) -> Dataset:
     """Return the arrays of a file; of .npy the rows stay on disk."""
-    data = Dataset(X=_mapped(path)) if kind == "npy" else read_npz(path)
+    if kind == "npz" and path.exists():
+        options.check_room(path, path.stat().st_size, "a .npz file")
+    rows: Any = NpyRows(path) if kind == "npy" else None
+    data = Dataset(X=rows) if kind == "npy" else read_npz(path)
     if options.labels is None:
         return data
     if data.y is not None:
         raise DataError(f"{path}: has labels of its own; {options.labels} would replace them")
     return Dataset(X=data.X, y=load_array(options.labels), groups=data.groups, weight=data.weight)
-
-
-def _mapped(path: Path) -> NDArray[Any]:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            array = np.lib.format.open_memmap(path, mode="r")
-    except FileNotFoundError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror})") from error
-    except (OSError, ValueError, SyntaxError, TypeError, OverflowError, EOFError) as error:
-        raise DataError(f"{path}: not a readable .npy file ({error})") from error
-    if array.dtype.kind not in "biuf" or array.ndim != 2:
-        raise DataError(f"{path}: has type {array.dtype} and shape {array.shape}; expected a matrix of numbers")
-    return array
 
 
 def rows_on_disk(path: Path, kind: Format) -> Dataset:
@@ -138,7 +126,7 @@ def dataset_pieces(
 ) -> Iterator[Piece]:
     """Yield the rows of arrays, some at a time."""
     X: Any = data.X
-    sparse = not isinstance(X, np.ndarray)
+    sparse = hasattr(X, "tocsr")
     X = X.tocsr() if sparse else X
     m, d = X.shape
     end = m if stop is None else min(stop, m)
@@ -148,8 +136,6 @@ def dataset_pieces(
     for first in range(start, end, step):
         rows = slice(first, min(first + step, end))
         part: Any = _csr_rows(X, rows) if sparse else np.array(X[rows])
-        if isinstance(X, np.memmap) and hasattr(mmap, "MADV_DONTNEED"):
-            X._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]  # what was read counts as resident else
         yield _piece_of(part, data, rows, labels, d, origin)
 
 

@@ -33,12 +33,14 @@ def table_pieces(part: FilePart, kind: str, options: SourceOptions) -> Iterator[
     counted where the options say so.
     """
     arrow, path = _pyarrow(), Path(part.path)
+    if options.limit is not None:
+        arrow.set_memory_pool(arrow.system_memory_pool())  # the others keep more of what is freed
     failures = (arrow.ArrowInvalid, arrow.ArrowNotImplementedError, arrow.ArrowKeyError, arrow.ArrowTypeError, OSError)
     target, group, weight = options.target, options.group, options.weight
     named = [name for name in (target, group, weight) if name is not None]
     row = part.start if kind == "parquet" else 0
     try:
-        for batch in _batches(part, kind, named):
+        for batch in _batches(part, kind, named, options):
             names = batch.schema.names
             absent = [name for name in named if name not in names]
             if absent:
@@ -87,20 +89,23 @@ def _parquet(path: Path) -> Any:
     return parquet.ParquetFile(path, memory_map=False, pre_buffer=False, buffer_size=_BUFFER)
 
 
-def _batches(part: FilePart, kind: str, named: list[str]) -> Iterator[Any]:
+def _batches(part: FilePart, kind: str, named: list[str], options: SourceOptions) -> Iterator[Any]:
     path = Path(part.path)
     if kind == "parquet":
         with _parquet(path) as file:
             yield from _released(_parquet_batches(file, part))
     elif kind == "arrow":
-        yield from _sliced(_arrow_batches(path, part))
+        if path.exists():
+            options.check_room(path, path.stat().st_size // max(arrow_batches(path), 1), "a batch")
+        yield from _released(_sliced(_arrow_batches(path, part)))
     else:
         csv = _pyarrow("pyarrow.csv")
-        with csv.open_csv(path) as first:  # the types that its first rows suggest
+        way = csv.ReadOptions(use_threads=options.limit is None)  # threads read ahead
+        with csv.open_csv(path, way) as first:  # the types that its first rows suggest
             schema = first.schema
         types = {name: _pyarrow().float64() for name in schema.names if name not in named and _counts(schema, name)}
-        with csv.open_csv(path, convert_options=csv.ConvertOptions(column_types=types)) as reader:
-            yield from _sliced(reader)
+        with csv.open_csv(path, way, convert_options=csv.ConvertOptions(column_types=types)) as reader:
+            yield from _released(_sliced(reader))
 
 
 def _released(batches: Iterator[Any]) -> Iterator[Any]:
