@@ -143,7 +143,7 @@ def test_a_corrupt_block_keeps_the_old_model():
 
 def test_wrong_usage_is_one_line():
     good("convert", "two.svm", "two.store")
-    assert "--skip-bad is for stores" in bad("train", "two.svm", "--skip-bad")
+    assert "--shards is for --engine" in bad("train", "two.svm", "--shards", "2")
     assert "--target is for tables" in bad("train", "two.svm", "--target", "y")
     assert "one store is trained from at a time" in bad("train", "two.store", "two.svm")
     assert "amount of memory 'much'" in bad("train", "two.store", "--memory", "much")

@@ -109,8 +109,11 @@ def test_where_indices_begin():
     ones = [f"1 1:{i}" for i in range(1, 400)]
     write_lines("late.svm", [*ones, "1 0:5"])
     with pytest.raises(DataError, match=r"late\.svm, line 400.*zero_based=True"):
-        bmrm.convert("late.svm", "late.store")
-    assert bmrm.convert("late.svm", "late.store", zero_based=True).header.columns == 2
+        bmrm.convert("late.svm", "late.store", zero_based=False)
+    for first in ("auto", True):
+        found = bmrm.convert("late.svm", "late.store", zero_based=first)
+        assert (found.header.columns, found.header.zero_based, found.header.rows) == (2, True, 400)
+        assert found.widths == {"late.svm": 2}
     write_lines("zero.svm", ["1 0:5", *ones])
     header = bmrm.convert("zero.svm", "zero.store").header
     assert (header.columns, header.zero_based) == (2, True)

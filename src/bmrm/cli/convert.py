@@ -16,8 +16,7 @@ from bmrm.cli.files import check_writable
 from bmrm.data.convert import Conversion
 from bmrm.data.convert import convert as convert_files
 from bmrm.data.memory import show_bytes
-from bmrm.data.sources import FORMATS
-from bmrm.data.store_writer import BLOCK_BYTES
+from bmrm.data.source_options import FORMATS
 
 _PATH = click.Path(path_type=Path)
 
@@ -27,20 +26,24 @@ _PATH = click.Path(path_type=Path)
 @click.argument("store", type=_PATH)
 @click.option("--float32", is_flag=True, help="Round values to float32, which halves the reading.")
 @click.option("--format", type=click.Choice(FORMATS), help="Of all files.  [default: by their names]")
-@click.option("--block-bytes", default=str(BLOCK_BYTES), help="Size of a block, such as 64MB.  [default: 16 MiB]")
+@click.option("--block-bytes", help="Size of a block, such as 64MB.  [default: 16 MiB, less with little --memory]")
 @click.option("--target", help="The column of a table with the labels; without it, there are none.")
 @click.option("--group", help="The column of a table with the query of each row.")
 @click.option("--weight", help="The column of a table with the weight of each row.")
 @click.option("--labels", type=_PATH, help="A .npy file with the labels, for a .npy or .npz file without.")
 @click.option("--zero-based", type=click.Choice(["auto", "true", "false"]), default="auto", show_default=True,
               help="Whether feature indices of svmlight text start at 0.")  # fmt: skip
+@click.option("--memory", help="Limit of resident memory, such as 500MB.")
+@click.option("--skip-bad", is_flag=True,
+              help="Leave out lines, rows and blocks that cannot be read, and count them.")  # fmt: skip
 @click.option("--quiet", is_flag=True, help="Write nothing but errors.")
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object to standard output.")
 def convert(sources: tuple[Path, ...], store: Path, quiet: bool, as_json: bool, **options: Any) -> int:
     """Write the rows of all SOURCES, one file after the other, to STORE, a file that need not fit into memory.
 
-    SOURCES are svmlight text (also .gz, .bz2, .xz, .zst), .parquet, .arrow, .feather, .csv, .npy or .npz. Only .npz is
-    read as a whole. The store appears complete or not at all. 'bmrm train STORE --memory 2GB' trains from it.
+    SOURCES are svmlight text (also .gz, .bz2, .xz, .zst), .parquet, .arrow, .feather, .csv, .npy, .npz or other
+    stores. Only .npz is read as a whole. The store appears complete or not at all. 'bmrm train STORE --memory 2GB'
+    trains from it.
     """
     check_writable(store, [*sources, options["labels"]])
     options["zero_based"] = {"auto": "auto", "true": True, "false": False}[options["zero_based"]]
@@ -82,6 +85,8 @@ def _report(done: Conversion) -> dict[str, Any]:
         "bytes": done.path.stat().st_size,
         "labels": "y" in header.arrays,
         "n_features_of_files": done.widths,
+        "n_skipped": done.skipped.rows,
+        "skipped": done.skipped.first,
     }
 
 
@@ -95,4 +100,6 @@ def _summary(done: Conversion) -> str:
     narrowest = min(done.widths.values())
     if narrowest < done.header.columns:
         lines.insert(1, f"files have from {narrowest} to {done.header.columns} features; the most are taken for all")
+    if done.skipped.rows:
+        lines.insert(1, str(done.skipped))
     return "\n".join(lines)

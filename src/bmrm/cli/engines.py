@@ -20,6 +20,8 @@ from bmrm.risks import Shards
 @contextlib.contextmanager
 def engine_of(options: TrainOptions) -> Iterator[Engine | None]:
     """Give the engine that is asked for; None where none is, and on ranks that have served another one."""
+    if options.shards and options.engine is None:
+        raise click.UsageError("--shards is for --engine")
     if options.engine != "dask" and (options.scheduler or options.workers):
         raise click.UsageError("--scheduler and --workers are for --engine dask")
     if options.engine is None:
@@ -34,25 +36,49 @@ def engine_of(options: TrainOptions) -> Iterator[Engine | None]:
 
 @contextlib.contextmanager
 def sharded_data(options: TrainOptions, engine: Engine) -> Iterator[Dataset]:
-    """Give the data of a run as shards, one for each file."""
-    for name in ("memory", "skip_bad", "target"):
-        if getattr(options, name):
-            raise click.UsageError(f"--{name.replace('_', '-')} is not for --engine: shards are read by the workers")
+    """Give the data of a run as shards of about equal work, which the workers read."""
     first = {"auto": "auto", "true": True, "false": False}[options.zero_based]
     with plain_warnings(options.quiet):
-        shards = Shards.from_files([options.file, *options.more], engine, first, options.threads)
+        shards = Shards.from_files(
+            [options.file, *options.more], engine, first, options.threads,
+            n_shards=options.shards, target=options.target, memory=options.memory, skip_bad=options.skip_bad,
+        )  # fmt: skip
     try:
         yield with_weights(shards.dataset(), options.weights)
     finally:
         shards.placed.release()
 
 
-def busy_times(histories: Sequence[Sequence[Record]]) -> list[str]:
-    """Return a line on how long the shards computed and were idle, where there are shards."""
-    last = next((history[-1] for history in reversed(histories) if history), None)
-    if last is None or not last.busy:
-        return []
+def busy_times(workers: Sequence[str], histories: Sequence[Sequence[Record]]) -> dict[str, dict[str, float]]:
+    """Return how long each worker computed and which share of the time it was idle; empty without shards.
+
+    A worker's shards compute one after the other: idle = 1 - sum of its shards' seconds / seconds of the run.
+
+    Parameters
+    ----------
+    workers : sequence of str
+        The worker that has each shard.
+    histories : sequence of histories
+        Of runs on the same shards, one after the other.
+    """
     total = sum(history[-1].seconds for history in histories if history)
-    most, mean = max(last.busy), sum(last.busy) / len(last.busy)
-    idle = 1.0 - mean / total if total > 0.0 else 0.0
-    return [f"{len(last.busy)} shards: each computed {mean:.3g} s, the longest {most:.3g} s; idle {100 * idle:.0f}%"]
+    last = next((history[-1] for history in reversed(histories) if history), None)  # times add up
+    times: dict[str, float] = {}
+    for worker, seconds in zip(workers, () if last is None else last.busy):
+        times[worker] = times.get(worker, 0.0) + seconds
+    return {
+        worker: {"busy_seconds": seconds, "idle": max(1.0 - seconds / total, 0.0) if total > 0.0 else 0.0}
+        for worker, seconds in times.items()
+    }
+
+
+def busy_line(workers: dict[str, dict[str, float]], n_shards: int) -> list[str]:
+    """Return the same in a line, where there are shards."""
+    if not workers:
+        return []
+    busy, idle = ([own[name] for own in workers.values()] for name in ("busy_seconds", "idle"))
+    mean = sum(busy) / len(busy)
+    return [
+        f"{n_shards} shards on {len(busy)} workers: each computed {mean:.3g} s, the longest {max(busy):.3g} s; "
+        f"idle {100 * sum(idle) / len(idle):.0f}%"
+    ]

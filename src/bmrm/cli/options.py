@@ -75,6 +75,7 @@ class TrainOptions:
     engine: str | None = None
     scheduler: str | None = None
     workers: int | None = None
+    shards: int | None = None
     owners: str | None = None
     masked: bool = False
     ca: Path | None = None

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from bmrm._errors import DataError
 from bmrm.certificate import Status
 from bmrm.cli.application import NOT_CERTIFIED, one_interrupt, plain_warnings
-from bmrm.cli.engines import busy_times
+from bmrm.cli.engines import busy_line, busy_times
 from bmrm.cli.files import check_writable
 from bmrm.cli.options import DEFAULT_LAM, TrainOptions, made, parameter
 from bmrm.cli.report import ending, trained
@@ -27,6 +27,7 @@ from bmrm.data.template import Template
 from bmrm.monitor import write_history
 from bmrm.parallel import Engine
 from bmrm.regularizers import REGULARIZERS
+from bmrm.result import Record
 from bmrm.risks import StructuredRisk
 from bmrm.sequence_model import SequenceModel
 from bmrm.solvers import SOLVERS
@@ -60,7 +61,7 @@ def train_sequences(options: TrainOptions, engine: Engine | None = None) -> int:
     if options.json:
         click.echo(json.dumps(_report(model, data, options), allow_nan=False))
     elif not options.quiet:
-        click.echo(_summary(model, data, options, busy_times([labeler.history_])))
+        click.echo(_summary(model, data, options, _busy(labeler.history_)))
     return 0 if model.status is Status.CONVERGED else NOT_CERTIFIED
 
 
@@ -167,6 +168,12 @@ def _weights(path: Path | None, n: int) -> npt.NDArray[np.float64] | None:
             f"{path}: has type {weight.dtype} and shape {weight.shape}; expected {n} numbers, one for each sequence"
         )
     return weight.astype(np.float64)
+
+
+def _busy(history: tuple[Record, ...]) -> list[str]:
+    """Return a line on the shards, where there are some, each as a worker of its own."""
+    shards = [f"shard {s}" for s in range(len(history[-1].busy) if history else 0)]
+    return busy_line(busy_times(shards, [history]), len(shards))
 
 
 def _summary(model: SequenceModel, data: SequenceData, options: TrainOptions, busy: list[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import click
 from bmrm._errors import DataError
 from bmrm.certificate import Status
 from bmrm.cli.application import NOT_CERTIFIED, one_interrupt, plain_warnings
-from bmrm.cli.engines import busy_times, engine_of, sharded_data
+from bmrm.cli.engines import busy_line, busy_times, engine_of, sharded_data
 from bmrm.cli.files import check_writable, plain_label
 from bmrm.cli.fit import Fit, fit
 from bmrm.cli.options import TrainOptions, read_config
@@ -27,6 +27,7 @@ from bmrm.losses.structured import STRUCTURED_LOSSES
 from bmrm.model import Model
 from bmrm.monitor import write_history
 from bmrm.parallel import ENGINES, Engine
+from bmrm.risks import Shards
 
 _PATH = click.Path(path_type=Path)
 _POSITIVE = click.FloatRange(min=0.0, min_open=True)
@@ -54,10 +55,12 @@ _PARAMETER: dict[str, Any] = {"multiple": True, "metavar": "NAME=VALUE"}
 @click.option("--zero-based", type=click.Choice(["auto", "true", "false"]), default="auto", show_default=True,
               help="Whether feature indices of svmlight text start at 0.")  # fmt: skip
 @click.option("--memory", help="Limit of resident memory, such as 2GB; the data stay on disk.")
-@click.option("--skip-bad", is_flag=True, help="Leave out corrupt blocks of a store, and count them.")
+@click.option("--skip-bad", is_flag=True,
+              help="Leave out and count corrupt blocks of stores, lines and rows that cannot be read.")  # fmt: skip
 @click.option("--target", help="The column with the labels, of Parquet, Arrow and CSV files.")
 @click.option("--engine", type=click.Choice(ENGINES),
-              help="Train on shards, one for each file: here, on the ranks of mpiexec, on Dask workers.")  # fmt: skip
+              help="Train on shards of the files: here, on the ranks of mpiexec, on Dask workers.")  # fmt: skip
+@click.option("--shards", type=_COUNT, help="Number of shards.  [default: by the size of the data, 4 for each worker]")
 @click.option("--scheduler", help="The address of a Dask scheduler, such as tcp://host:8786.")
 @click.option("--workers", type=_COUNT, help="Of a Dask cluster on this machine, where there is no --scheduler.")
 @click.option("--owners", help="Train with the owners at host:port,host:port ('bmrm serve-shard'), without a FILE.")
@@ -126,6 +129,7 @@ def train_with(engine: Engine | None, options: TrainOptions) -> int:
     if options.history is not None:
         check_writable(options.history, [*inputs, options.model_path])
     options.check_checkpoint(inputs)
+    workers: dict[str, dict[str, float]] = {}
     if options.owners is not None:
         done = saved(options, lambda: fit_owners(options, parts))
     else:
@@ -133,10 +137,14 @@ def train_with(engine: Engine | None, options: TrainOptions) -> int:
             if data.zero_based is not None:  # later files are read the way this one turned out to count
                 options = replace(options, zero_based=str(data.zero_based).lower())
             done = saved(options, lambda: fit_file(data, options, parts))
+            X: Any = data.X
+            if isinstance(X, Shards):
+                workers = busy_times(X.placed.workers(), [result.history for result in done.results])
     if options.json:
-        click.echo(json.dumps(report(done, options), allow_nan=False))
+        click.echo(json.dumps(report(done, options) | ({"workers": workers} if workers else {}), allow_nan=False))
     elif not options.quiet:
-        click.echo(summary(done, options))
+        n_shards = len(done.results[-1].history[-1].busy) if workers else 0
+        click.echo(summary(done, options, busy_line(workers, n_shards)))
     return 0 if done.model.status is Status.CONVERGED else NOT_CERTIFIED
 
 
@@ -165,8 +173,8 @@ def fit_file(data: Dataset, options: TrainOptions, parts: Any) -> Fit:
         raise DataError(f"{options.file}: {error}") from error
 
 
-def summary(done: Fit, options: TrainOptions) -> str:
-    """Return the end of a run in a few lines."""
+def summary(done: Fit, options: TrainOptions, more: Sequence[str] = ()) -> str:
+    """Return the end of a run in a few lines, with more of them before the last."""
     model, run = done.model, done.model.history
     return "\n".join(
         [
@@ -174,7 +182,7 @@ def summary(done: Fit, options: TrainOptions) -> str:
             f"{done.n_examples} rows, {model.n_features} features{_of_labels(model)}; "
             f"loss {model.loss.name}, regularizer {model.regularizer}, lam {model.lam:g}, solver {model.solver}",
             f"{run['iterations']} iterations, {run['passes']:g} passes, {run['seconds']:.3g} s",
-            *busy_times([result.history for result in done.results]),
+            *more,
             f"model saved to {options.model_path}",
         ]
     )

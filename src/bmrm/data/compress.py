@@ -87,8 +87,11 @@ def compressing(file: BinaryIO, suffix: str) -> Iterator[BinaryIO]:
             yield file
 
 
-def streamed(path: Path, size: int) -> Iterator[bytes]:
-    """Yield the decompressed content of a file, or that of a plain one, about so many bytes at a time."""
+def streamed(path: Path, size: int, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
+    """Yield the decompressed content of a file, or that of a plain one, about so many bytes at a time.
+
+    From `start` to `stop`, for plain files only.
+    """
     suffix = path.suffix.lower()
     failures: tuple[type[Exception], ...] = (EOFError, ValueError)
     if suffix == ".xz":
@@ -104,7 +107,7 @@ def streamed(path: Path, size: int) -> Iterator[bytes]:
         failures += (_zstandard().ZstdError,)
     try:
         with path.open("rb") as raw:
-            yield from _unzstd_parts(raw, size) if suffix == ".zst" else _parts(raw, suffix, size)
+            yield from _unzstd_parts(raw, size) if suffix == ".zst" else _parts(raw, suffix, size, start, stop)
     except failures as error:
         raise DataError(f"{path}: truncated or corrupt {suffix} file ({error})") from error
     except OSError as error:
@@ -113,11 +116,15 @@ def streamed(path: Path, size: int) -> Iterator[bytes]:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from error
 
 
-def _parts(raw: BinaryIO, suffix: str, size: int) -> Iterator[bytes]:
+def _parts(raw: BinaryIO, suffix: str, size: int, start: int, stop: int | None) -> Iterator[bytes]:
     file: Any = raw
+    if start:
+        raw.seek(start)
     if suffix in (".gz", ".bz2", ".xz"):
         file = importlib.import_module({".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}[suffix]).open(raw)
-    while part := file.read(size):
+    left = None if stop is None else stop - start
+    while part := file.read(size if left is None else min(size, left)):
+        left = None if left is None else left - len(part)
         yield part
 
 

@@ -7,12 +7,22 @@ import math
 import re
 import sys
 from pathlib import Path
+from typing import Any
+
+from bmrm._errors import DataError
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 _AMOUNT = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([kmgt]i?|)b?\s*", re.IGNORECASE)
 _STATUS = Path("/proc/self/status")
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # names of settings in malloc.h
 _LARGE = 1 << 20
+# What a run needs beside planes, in vectors: scores and slopes of a few points and lines; w, gradients, the pairs of
+# L-BFGS and the rows of a master. Estimates: only sums were measured (lbfgs, a million columns, 1.3 GB allowed: a
+# peak of 0.79 GB, about 80 vectors of columns, planes included).
+_ROW_VECTORS = 12
+_COLUMN_VECTORS = 60
+_FEWEST_PLANES = 2 * 20  # and their copies
+_SMALL = 30_000_000  # what imports and the allocator still take when a run begins
 
 
 def parse_bytes(amount: str | int) -> int:
@@ -60,13 +70,38 @@ def resident() -> int:
     return int(peak) * (1 if sys.platform == "darwin" else 1024)
 
 
+def room_for_planes(limit: int, waiting: int, n_scores: int, dim: int, source: str) -> int:
+    """Return how many bytes a limit leaves for planes, beside all else that a run needs; raise if that is too little.
+
+    Parameters
+    ----------
+    limit : int
+        On the resident memory of this process.
+    waiting : int
+        What will be allocated besides.
+    n_scores, dim : int
+        Lengths of X w and of w.
+    source : str
+        Where the rows are, for the message.
+    """
+    needed = resident() + waiting + 8 * (_ROW_VECTORS * n_scores + _COLUMN_VECTORS * dim) + _SMALL
+    planes, least = limit - needed, 8 * _FEWEST_PLANES * dim
+    if planes < least:
+        raise DataError(
+            f"{source}: a memory limit of {show_bytes(limit)} is too small for {n_scores} rows, {dim} weights and "
+            f"blocks of this size; expected at least {show_bytes(needed + least)}"
+        )
+    return planes
+
+
 def return_freed() -> None:
     """Have freed memory returned to the system at once, from 1 MiB on, where the C library can be told so.
 
     It keeps up to 32 MiB of each size otherwise, and programs that HiGHS builds again and again leave holes: 740 MB
     resident where 280 were in use (l1, 20000 columns, 40 planes).
     """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
-    if mallopt is not None:
-        mallopt(_TRIM_THRESHOLD, _LARGE)
-        mallopt(_MMAP_THRESHOLD, _LARGE)
+    library: Any = ctypes.CDLL(None) if sys.platform == "linux" else None
+    if hasattr(library, "mallopt") and hasattr(library, "malloc_trim"):
+        library.mallopt(_TRIM_THRESHOLD, _LARGE)
+        library.mallopt(_MMAP_THRESHOLD, _LARGE)
+        library.malloc_trim(0)

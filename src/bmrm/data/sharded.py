@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bmrm import _core
+from bmrm.data.memory import room_for_planes
 from bmrm.parallel.base import Placed
 
 Array: TypeAlias = npt.NDArray[np.float64]
@@ -28,13 +29,26 @@ class ShardedMatrix:
     rows : sequence of int
         The number of rows of each shard.
     n_cols, n_entries : int
+    memory : int, optional
+        The most bytes that may be resident here, where the planes are.
+    source : str
+        For messages.
     """
 
-    def __init__(self, placed: Placed, rows: Sequence[int], n_cols: int, n_entries: int) -> None:
+    def __init__(
+        self, placed: Placed, rows: Sequence[int], n_cols: int, n_entries: int, memory: int | None = None,
+        source: str = "",
+    ) -> None:  # fmt: skip
         self.placed, self.n_cols, self.n_entries = placed, n_cols, n_entries
+        self._memory, self._source = memory, source
         ends = np.cumsum([0, *rows])
         self.parts = [slice(int(a), int(b)) for a, b in pairwise(ends)]
         self.n_rows = int(ends[-1])
+
+    @property
+    def busy(self) -> tuple[float, ...]:
+        """How many seconds each shard has computed so far."""
+        return tuple(self.placed.seconds)
 
     def dot(self, w: Array, out: Array, n_threads: int = 1) -> None:
         """out = X w"""
@@ -46,7 +60,7 @@ class ShardedMatrix:
     def tdot(self, g: Array, out: Array, n_threads: int = 1) -> None:
         """out = X' g"""
         out.fill(0.0)
-        for share in self.placed.call("tdot", each=[(g[part],) for part in self.parts]):
+        for share in self.placed.call("tdot", self.n_cols, each=[(g[part],) for part in self.parts]):
             out += share
 
     tdot_wide = tdot
@@ -73,9 +87,14 @@ class ShardedMatrix:
 
     def column_sizes(self) -> tuple[Array, npt.NDArray[np.int64]]:
         """Return the sum of squares of each column and the number of its entries that are not 0."""
-        answers: list[Any] = self.placed.call("column_sizes")
+        answers: list[Any] = self.placed.call("column_sizes", self.n_cols)
         return sum(squares for squares, _ in answers), sum(counts for _, counts in answers)
 
+    def identity(self) -> list[str]:
+        """Return what tells the rows of each shard from others."""
+        found: list[str] = self.placed.call("identity")
+        return found
+
     def room_for_planes(self, n_scores: int, dim: int) -> int | None:
-        """Return None: there is no limit of memory here."""
-        return None
+        """Return how many bytes the limit leaves for planes in this process; None without a limit."""
+        return None if self._memory is None else room_for_planes(self._memory, 0, n_scores, dim, self._source)

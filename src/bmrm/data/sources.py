@@ -1,30 +1,27 @@
-"""Files of any size as pieces of rows: svmlight text, NumPy arrays, and tables (Parquet, Arrow, CSV)."""
+"""Files of any size as pieces of rows: svmlight text, NumPy arrays, stores, and tables (Parquet, Arrow, CSV)."""
 
 from __future__ import annotations
 
-import re
-import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bmrm import _core
 from bmrm._errors import DataError
 from bmrm.data.arrays import load_array, read_npz
-from bmrm.data.compress import streamed
 from bmrm.data.dataset import Dataset
-from bmrm.data.store_writer import Piece
+from bmrm.data.npy_rows import NpyRows
+from bmrm.data.pieces import Piece
+from bmrm.data.source_options import PIECE_BYTES, FilePart, Format, SourceOptions
+from bmrm.data.store import Store
+from bmrm.data.store_format import block_arrays
+from bmrm.data.stream import buffer_of
 from bmrm.data.text import inner_suffix
-from bmrm.data.threads import default_threads
+from bmrm.data.text_pieces import svmlight_pieces
 
-Format = Literal["svmlight", "parquet", "arrow", "csv", "npy", "npz"]
-FORMATS: tuple[Format, ...] = ("svmlight", "parquet", "arrow", "csv", "npy", "npz")
 TABLES = ("parquet", "arrow", "csv")
-PIECE_BYTES = 8 << 20
 
 _SUFFIXES: dict[str, Format] = {
     ".parquet": "parquet",
@@ -34,33 +31,8 @@ _SUFFIXES: dict[str, Format] = {
     ".csv": "csv",
     ".npy": "npy",
     ".npz": "npz",
+    ".store": "store",
 }
-_LINE = re.compile(r"line (\d+)")
-
-
-@dataclass
-class SourceOptions:
-    """How to read sources; `zero_based` is settled by the first piece of text where it is "auto".
-
-    Attributes
-    ----------
-    zero_based : bool or "auto"
-        Of svmlight text.
-    target, group, weight : str, optional
-        Columns of tables.
-    labels : path, optional
-        A .npy file with the labels, for a .npy or .npz file that has none.
-    format : str, optional
-        Of all files; by default their names tell.
-    """
-
-    zero_based: bool | Literal["auto"] = "auto"
-    target: str | None = None
-    group: str | None = None
-    weight: str | None = None
-    labels: Path | None = None
-    format: Format | None = None
-    widths: dict[str, int] = field(default_factory=dict)
 
 
 def format_of(path: Path, options: SourceOptions) -> Format:
@@ -68,8 +40,9 @@ def format_of(path: Path, options: SourceOptions) -> Format:
     return options.format or _SUFFIXES.get(inner_suffix(path), "svmlight")
 
 
-def pieces_of(path: Path, options: SourceOptions) -> Iterator[Piece]:
-    """Yield the rows of a file, some at a time."""
+def pieces_of(part: FilePart, options: SourceOptions) -> Iterator[Piece]:
+    """Yield the rows of a file or of a part of it, some at a time."""
+    path = Path(part.path)
     kind = format_of(path, options)
     if path.is_dir():
         raise DataError(f"{path}: is a directory; expected a file")
@@ -78,60 +51,64 @@ def pieces_of(path: Path, options: SourceOptions) -> Iterator[Piece]:
         raise DataError(f"{path}: has no column {getattr(options, named[0])!r}: only Parquet, Arrow and CSV have names")
     if options.labels is not None and kind not in ("npy", "npz"):
         raise DataError(f"{path}: labels of their own file are for .npy and .npz only")
+    for piece in _chosen(part, kind, options):
+        options.widths[str(path)] = max(options.widths.get(str(path), 0), piece.columns)
+        yield finite_rows(piece, options) if options.skip_bad else piece
+
+
+def _chosen(part: FilePart, kind: Format, options: SourceOptions) -> Iterator[Piece]:
     if kind in TABLES:
         from bmrm.data.tables import table_pieces
 
-        pieces = table_pieces(path, kind, options.target, options.group, options.weight)
-    elif kind == "svmlight":
-        pieces = _svmlight_pieces(path, options)
+        return table_pieces(part, kind, options)
+    if kind == "svmlight":
+        return svmlight_pieces(part, options)
+    if kind == "store":
+        return _store_pieces(part, options)
+    data = _arrays(Path(part.path), kind, options)
+    return dataset_pieces(data, part.path, options.piece_bytes, part.start, part.stop)
+
+
+def finite_rows(piece: Piece, options: SourceOptions) -> Piece:
+    """Return the rows whose entries are all finite, and count the others."""
+    values = piece.X[0] if isinstance(piece.X, tuple) else piece.X
+    wrong = ~np.isfinite(values)
+    if not wrong.any():
+        return piece
+    if isinstance(piece.X, tuple):
+        bad = np.zeros(piece.rows, bool)
+        bad[np.searchsorted(piece.X[2], np.flatnonzero(wrong), side="right") - 1] = True
     else:
-        pieces = dataset_pieces(_arrays(path, kind, options), str(path))
-    for piece in pieces:
-        options.widths[str(path)] = max(options.widths.get(str(path), 0), piece.columns)
-        yield piece
+        bad = wrong.any(axis=1)
+    for row in np.flatnonzero(bad):
+        options.skipped.add(f"{piece.origin}: row {piece.first_row + row} has a value that is not finite")
+    return piece.only(~bad)
 
 
-def _svmlight_pieces(path: Path, options: SourceOptions) -> Iterator[Piece]:
-    lines, rows = 0, 0
-    for text in _whole_lines(path):
-        raw = np.frombuffer(text, np.uint8)
-        settled = None if options.zero_based == "auto" else options.zero_based
-        try:
-            parsed = _core.parse_svmlight(raw, settled, None, None, False, default_threads())
-        except ValueError as error:
-            raise DataError(f"{path}, {_renumbered(str(error), lines)}") from None
-        values, indices, indptr, width, labels, ends, groups, from_zero = parsed
-        if len(values):
-            options.zero_based = from_zero
-        lines += text.count(b"\n")
-        yield Piece((values, indices, indptr), labels, ends, groups, None, width, str(path), rows)
-        rows += len(indptr) - 1
-
-
-def _renumbered(message: str, lines_before: int) -> str:
-    """Return a message of the parser with the number of the line in the whole file."""
-    return _LINE.sub(lambda found: f"line {int(found[1]) + lines_before}", message, count=1)
-
-
-def _whole_lines(path: Path) -> Iterator[bytes]:
-    """Yield the text in parts of whole lines."""
-    rest, first = b"", True
-    for part in streamed(path, PIECE_BYTES):
-        if first:
-            part, first = part.removeprefix(b"\xef\xbb\xbf"), False
-        head, newline, tail = part.rpartition(b"\n")
-        if newline:
-            yield rest + head + newline
-            rest = tail
-        else:
-            rest += part
-    if rest:
-        yield rest
+def _store_pieces(part: FilePart, options: SourceOptions) -> Iterator[Piece]:
+    """Yield the blocks of a store."""
+    remarks: list[str] = []
+    store = Store(part.path, skip_bad=options.skip_bad, blocks=(part.start, part.stop), remarks=remarks)
+    for remark in remarks:
+        options.skipped.add(remark, store.rows_skipped)
+    if store.header.zero_based is not None:
+        options.zero_based = store.header.zero_based
+    labels, data = _flat_labels(store.y), store.dataset()
+    row, buffer = 0, buffer_of([block.size for block in store.blocks])
+    for block in store.blocks:
+        store.file.read(block, buffer)
+        arrays: Any = tuple(array.copy() for array in block_arrays(store.header, block, buffer))
+        X = arrays if len(arrays) == 3 else arrays[0]
+        yield _piece_of(X, data, slice(row, row + block.rows), labels, store.shape[1], part.path)
+        row += block.rows
 
 
 def _arrays(path: Path, kind: Format, options: SourceOptions) -> Dataset:
     """Return the arrays of a file; of .npy the rows stay on disk."""
-    data = Dataset(X=_mapped(path)) if kind == "npy" else read_npz(path)
+    if kind == "npz" and path.exists():
+        options.check_room(path, path.stat().st_size, "a .npz file")
+    rows: Any = NpyRows(path) if kind == "npy" else None
+    data = Dataset(X=rows) if kind == "npy" else read_npz(path)
     if options.labels is None:
         return data
     if data.y is not None:
@@ -139,39 +116,39 @@ def _arrays(path: Path, kind: Format, options: SourceOptions) -> Dataset:
     return Dataset(X=data.X, y=load_array(options.labels), groups=data.groups, weight=data.weight)
 
 
-def _mapped(path: Path) -> NDArray[Any]:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            array = np.lib.format.open_memmap(path, mode="r")
-    except FileNotFoundError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror})") from error
-    except (OSError, ValueError, SyntaxError, TypeError, OverflowError, EOFError) as error:
-        raise DataError(f"{path}: not a readable .npy file ({error})") from error
-    if array.dtype.kind not in "biuf" or array.ndim != 2:
-        raise DataError(f"{path}: has type {array.dtype} and shape {array.shape}; expected a matrix of numbers")
-    return array
+def rows_on_disk(path: Path, kind: Format) -> Dataset:
+    """Return the arrays of a .npy or .npz file; of .npy the rows stay on disk."""
+    return _arrays(path, kind, SourceOptions())
 
 
-def dataset_pieces(data: Dataset, origin: str = "data") -> Iterator[Piece]:
+def dataset_pieces(
+    data: Dataset, origin: str = "data", piece_bytes: int = PIECE_BYTES, start: int = 0, stop: int | None = None
+) -> Iterator[Piece]:
     """Yield the rows of arrays, some at a time."""
     X: Any = data.X
-    sparse = not isinstance(X, np.ndarray)
+    sparse = hasattr(X, "tocsr")
     X = X.tocsr() if sparse else X
     m, d = X.shape
+    end = m if stop is None else min(stop, m)
     row_bytes = (12 * X.nnz // max(m, 1) if sparse else d * X.itemsize) + 1
-    step = max(PIECE_BYTES // row_bytes, 1)
-    y, ends = _flat_labels(data.y)
-    for start in range(0, m, step):
-        rows = slice(start, min(start + step, m))
+    step = max(piece_bytes // row_bytes, 1)
+    labels = _flat_labels(data.y)
+    for first in range(start, end, step):
+        rows = slice(first, min(first + step, end))
         part: Any = _csr_rows(X, rows) if sparse else np.array(X[rows])
-        some, own_ends = (None if y is None else y[rows]), None
-        if ends is not None and y is not None:
-            first = int(ends[start - 1]) if start else 0
-            some, own_ends = y[first : int(ends[rows.stop - 1])], ends[rows] - first
-        groups = None if data.groups is None else data.groups[rows]
-        weight = None if data.weight is None else data.weight[rows]
-        yield Piece(part, some, own_ends, groups, weight, d, origin, start)
+        yield _piece_of(part, data, rows, labels, d, origin)
+
+
+def _piece_of(X: Any, data: Any, rows: slice, labels: tuple[Any, Any], columns: int, origin: str) -> Piece:
+    """Return rows of arrays, or of a store, with what belongs to them."""
+    y, ends = labels
+    some, own_ends = (None if y is None else y[rows]), None
+    if ends is not None and y is not None:
+        first = int(ends[rows.start - 1]) if rows.start else 0
+        some, own_ends = y[first : int(ends[rows.stop - 1])], ends[rows] - first
+    groups = None if data.groups is None else data.groups[rows]
+    weight = None if data.weight is None else data.weight[rows]
+    return Piece(X, some, own_ends, groups, weight, columns, origin, rows.start)
 
 
 def _flat_labels(y: Any) -> tuple[NDArray[Any] | None, NDArray[np.int64] | None]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
+from copy import copy
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -35,6 +37,16 @@ class Store(Elsewhere):
         cache of files, and the number of planes is limited. Without a limit, the system keeps in its cache what it can.
     skip_bad : bool
         Leave out blocks whose checksum is wrong, and count them in a warning. All blocks are read for it first.
+    blocks : (int, int), optional
+        Only the rows of these blocks, the last one not included; None for the end.
+    remarks : list of str, optional
+        Takes what would be a warning.
+
+    Attributes
+    ----------
+    blocks : tuple of Block
+        Those that are left.
+    rows_skipped : int
 
     Examples
     --------
@@ -47,21 +59,33 @@ class Store(Elsewhere):
     ((2, 1), array([ 1., -1.]))
     """
 
-    def __init__(self, path: PathLike, memory: int | str | None = None, skip_bad: bool = False) -> None:
+    def __init__(
+        self,
+        path: PathLike,
+        memory: int | str | None = None,
+        skip_bad: bool = False,
+        blocks: tuple[int, int | None] = (0, None),
+        remarks: list[str] | None = None,
+    ) -> None:
         self.path = Path(path)
         self.memory = None if memory is None else parse_bytes(memory)
         if self.memory is not None:
             return_freed()
-        self.skip_bad = bool(skip_bad)
+        self.skip_bad, self._range = bool(skip_bad), blocks
         self.file = BlockFile(self.path, around_cache=self.memory is not None)
         self.header = self.file.header
         self.blocks = self.header.blocks
+        self.rows_skipped = 0
         self._rows: NDArray[np.intp] | None = None  # those that are left, where some are not
-        if skip_bad:
-            self._leave_out(self.bad_blocks())
+        first, last, _ = slice(*blocks).indices(len(self.blocks))
+        bad = self.bad_blocks(first, last) if skip_bad else []
+        if bad or last - first < len(self.blocks):
+            self._keep([k for k in range(first, last) if k not in set(bad)])
+        if bad:
+            self._tell(bad, last - first, remarks)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Store, (self.path, self.memory, self.skip_bad)
+        return Store, (self.path, self.memory, self.skip_bad, self._range)
 
     def __repr__(self) -> str:
         kind = f"{self.header.kind} {self.dtype}, {len(self.blocks)} blocks"
@@ -76,6 +100,17 @@ class Store(Elsewhere):
     def shape(self) -> tuple[int, int]:
         """The number of rows and of columns."""
         return sum(block.rows for block in self.blocks), self.header.columns
+
+    def widened(self, n_cols: int) -> Store:
+        """Return the same rows with more columns, the new ones empty: only where the store is sparse."""
+        if n_cols == self.shape[1]:
+            return self
+        if self.header.kind == "dense":
+            raise DataError(f"{self.path}: a dense store with {self.shape[1]} features; expected {n_cols} as in others")
+        store = copy(self)
+        store.__dict__.pop("matrix", None)
+        store.header = replace(self.header, columns=n_cols)
+        return store
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -109,37 +144,40 @@ class Store(Elsewhere):
     @cached_property
     def matrix(self) -> StreamedMatrix:
         """The rows as the products see them."""
-        return StreamedMatrix(self.file, self.blocks, self.memory, self._rows)
+        return StreamedMatrix(self.file, self.blocks, self.memory, self._rows, self.header)
 
-    def bad_blocks(self) -> list[int]:
-        """Return the numbers of the blocks that cannot be read as they were written: reads the whole file."""
-        buffer = buffer_of([block.size for block in self.header.blocks])
+    def bad_blocks(self, first: int = 0, last: int | None = None) -> list[int]:
+        """Return the numbers of the blocks that cannot be read as they were written: reads them all."""
+        some = range(len(self.header.blocks))[first:last]
+        buffer = buffer_of([self.header.blocks[k].size for k in some])
         bad = []
-        for k, block in enumerate(self.header.blocks):
+        for k in some:
             try:
-                self.file.read(block, buffer)
+                self.file.read(self.header.blocks[k], buffer)
             except DataError:
                 bad.append(k)
         return bad
 
-    def _leave_out(self, bad: list[int]) -> None:
-        if not bad:
-            return
+    def _keep(self, numbers: list[int]) -> None:
+        """Have only the rows of these blocks."""
         blocks, ends = self.header.blocks, np.cumsum([block.rows for block in self.header.blocks])
-        keep = np.ones(self.header.rows, bool)
-        for k in bad:
-            keep[ends[k] - blocks[k].rows : ends[k]] = False
-        self.blocks = tuple(block for k, block in enumerate(blocks) if k not in bad)
-        if not self.blocks:
+        if not numbers:
             raise DataError(f"{self.path}: all {len(blocks)} blocks are corrupt")
-        self._rows = np.flatnonzero(keep)
+        self.blocks = tuple(blocks[k] for k in numbers)
+        self._rows = np.concatenate([np.arange(ends[k] - blocks[k].rows, ends[k]) for k in numbers])
+
+    def _tell(self, bad: list[int], n_blocks: int, remarks: list[str] | None) -> None:
+        blocks = self.header.blocks
+        self.rows_skipped = sum(blocks[k].rows for k in bad)
         places = ", ".join(str(blocks[k].offset) for k in bad[:5]) + (", ..." if len(bad) > 5 else "")
-        warnings.warn(
-            f"{self.path}: skipped {len(bad)} of {len(blocks)} blocks, {np.count_nonzero(~keep)} of {keep.size} rows; "
-            f"corrupt at offset {places}",
-            UserWarning,
-            stacklevel=3,
+        text = (
+            f"{self.path}: skipped {len(bad)} of {n_blocks} blocks, {self.rows_skipped} of "
+            f"{self.shape[0] + self.rows_skipped} rows; corrupt at offset {places}"
         )
+        if remarks is None:
+            warnings.warn(text, UserWarning, stacklevel=3)
+        else:
+            remarks.append(text)
 
     def _kept(self, array: NDArray[Any] | None) -> NDArray[Any] | None:
         return array if array is None or self._rows is None else array[self._rows]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from bmrm import _core
 from bmrm._errors import DataError
+from bmrm.data.pieces import Belongings, Piece, joined
 from bmrm.data.store_format import (
     PAGE,
     Block,
@@ -24,30 +24,7 @@ from bmrm.data.store_format import (
 from bmrm.data.threads import default_threads
 
 BLOCK_BYTES = 16 << 20
-_COLUMNS = ("y", "groups", "weight")
-
-
-@dataclass(frozen=True)
-class Piece:
-    """Consecutive rows from one source, with what belongs to them.
-
-    `X` is a dense array, or values, indices and indptr; `y_ends` says where the labels of each row end where rows have
-    several. `origin` and `first_row` are for messages.
-    """
-
-    X: NDArray[Any] | tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
-    y: NDArray[Any] | None = None
-    y_ends: NDArray[Any] | None = None
-    groups: NDArray[Any] | None = None
-    weight: NDArray[Any] | None = None
-    columns: int = 0
-    origin: str = ""
-    first_row: int = 0
-
-    @property
-    def rows(self) -> int:
-        """How many there are."""
-        return len(self.X[2]) - 1 if isinstance(self.X, tuple) else len(self.X)
+_QUERY_BLOCKS = 2  # how much larger a block may be that ends with a query
 
 
 class StoreWriter:
@@ -66,37 +43,43 @@ class StoreWriter:
     def __init__(self, file: BinaryIO, single: bool | None, block_bytes: int = BLOCK_BYTES) -> None:
         self._file, self._single, self._block_bytes = file, single, block_bytes
         self._waiting: list[Any] = []
+        self._waiting_groups: list[NDArray[Any]] = []
         self._waiting_bytes = 0
         self._kind, self._columns, self.rows, self.entries, self._square_sum = "", 0, 0, 0, 0.0
         self._blocks: list[Block] = []
         self._norms: list[NDArray[np.float64]] = []
         self._squares, self._counts = np.zeros(0), np.zeros(0, np.int64)
-        self._beside: dict[str, list[NDArray[Any]]] = {name: [] for name in (*_COLUMNS, "y_ends")}
-        self._first: Piece | None = None
+        self._beside = Belongings()
         self._place = PAGE
 
     def add(self, piece: Piece) -> None:
         """Take the rows of a piece."""
         if piece.rows == 0:
             return
-        if self._first is None:
+        if not self._kind:
             self._begin(piece)
-        self._check(piece)
+        self._beside.add(piece, self._columns)
         X = self._typed(piece)
         self._check_finite(X, piece)
-        self._take_columns(piece)
         self.rows += piece.rows
         self._waiting.append(X)
+        if piece.groups is not None:
+            self._waiting_groups.append(piece.groups)
         self._waiting_bytes += sum(part.nbytes for part in X) if isinstance(X, tuple) else X.nbytes
         if self._waiting_bytes >= self._block_bytes:
             self._flush(everything=False)
 
+    @property
+    def beside_bytes(self) -> int:
+        """What joining the arrays beside the blocks will take."""
+        return 8 * self.rows + self._beside.n_bytes
+
     def finish(self, zero_based: bool | None) -> Header:
         """Write what is left, the arrays and the header."""
-        if self._first is None:
+        if not self.rows:
             raise DataError("no rows; expected at least one")
         self._flush(everything=True)
-        arrays = {name: np.concatenate(parts) for name, parts in self._beside.items() if parts}
+        arrays = self._beside.arrays()
         arrays["row_norms"] = np.concatenate(self._norms)
         arrays["column_squares"], arrays["column_counts"] = self._squares, self._counts
         stored = {name: self._write_array(array) for name, array in arrays.items()}
@@ -113,26 +96,11 @@ class StoreWriter:
         return header
 
     def _begin(self, piece: Piece) -> None:
-        self._first = piece
         sparse = isinstance(piece.X, tuple)
         self._kind = "csr" if sparse else "dense"
         values = piece.X[0] if isinstance(piece.X, tuple) else piece.X
         if self._single is None:
             self._single = values.dtype == np.float32
-
-    def _check(self, piece: Piece) -> None:
-        """Raise unless the piece fits those before it."""
-        first = self._first
-        assert first is not None
-        if isinstance(piece.X, tuple) != isinstance(first.X, tuple):
-            raise DataError(f"{piece.origin}: dense and sparse data in one store; {first.origin} is of the other kind")
-        if not isinstance(piece.X, tuple) and self._columns and piece.columns != self._columns:
-            raise DataError(f"{piece.origin}: has {piece.columns} features, but {first.origin} has {self._columns}")
-        for name in _COLUMNS:
-            if (getattr(piece, name) is None) != (getattr(first, name) is None):
-                what = {"y": "labels", "groups": "queries (qid)", "weight": "weights"}[name]
-                has, lacks = (first, piece) if getattr(piece, name) is None else (piece, first)
-                raise DataError(f"{lacks.origin}: has no {what}, but {has.origin} has; expected all files to agree")
 
     def _typed(self, piece: Piece) -> Any:
         kind = np.dtype("<f4" if self._single else "<f8")
@@ -154,34 +122,11 @@ class StoreWriter:
                 f"{piece.origin}: the value in row {piece.first_row + bad[0]}, column {bad[1]} is not {kind}"
             )
 
-    def _take_columns(self, piece: Piece) -> None:
-        if piece.y is not None:
-            self._take_labels(piece)
-        for name in ("groups", "weight"):
-            part = getattr(piece, name)
-            if part is not None:
-                self._beside[name].append(np.ascontiguousarray(part, "<i8" if name == "groups" else "<f8"))
-
-    def _take_labels(self, piece: Piece) -> None:
-        y, before = np.asarray(piece.y), self._beside["y"]
-        if before and (before[0].dtype.kind in "SU") != (y.dtype.kind in "SU"):
-            raise DataError(f"{piece.origin}: labels are of type {y.dtype}, but {before[0].dtype} before")
-        if before and y.shape[1:] != before[0].shape[1:]:
-            raise DataError(f"{piece.origin}: labels have shape {y.shape}, but {before[0].shape} before")
-        ends = self._beside["y_ends"]
-        base = sum(len(part) for part in before)
-        if piece.y_ends is not None and not ends and before:  # the first rows with other than one label
-            ends.append(np.arange(1, base + 1))
-        if piece.y_ends is not None or ends:
-            own = np.arange(1, len(y) + 1) if piece.y_ends is None else piece.y_ends
-            ends.append(np.asarray(own, np.int64) + base)
-        before.append(y)
-
     def _flush(self, everything: bool) -> None:
         """Write full blocks of the rows that wait, and the rest as well if asked for."""
         if not self._waiting:
             return
-        X = _joined(self._waiting)
+        X = joined(self._waiting)
         n = len(X[2]) - 1 if isinstance(X, tuple) else len(X)
         ends = _row_ends(X)
         row = 0
@@ -190,9 +135,14 @@ class StoreWriter:
             if not everything and ends[-1] - written < self._block_bytes:
                 break
             stop = max(int(np.searchsorted(ends, written + self._block_bytes, side="right")), row + 1)
+            if self._waiting_groups and stop < n:
+                most = int(np.searchsorted(ends, written + _QUERY_BLOCKS * self._block_bytes, side="right"))
+                stop = _between_queries(np.concatenate(self._waiting_groups), row, stop, max(most, stop))
             self._write_block(_rows_of(X, row, stop))
             row = stop
         self._waiting = [_rows_of(X, row, n)] if row < n else []
+        if self._waiting_groups:
+            self._waiting_groups = [np.concatenate(self._waiting_groups)[row:]]
         self._waiting_bytes = int(ends[-1] - (ends[row - 1] if row else 0)) if row < n else 0
 
     def _write_block(self, X: Any) -> None:
@@ -245,14 +195,14 @@ class StoreWriter:
             self._file.write(bytes(gap))
 
 
-def _joined(pieces: list[Any]) -> Any:
-    if len(pieces) == 1:
-        return pieces[0]
-    if not isinstance(pieces[0], tuple):
-        return np.concatenate(pieces)
-    lengths = np.concatenate([np.diff(indptr) for _, _, indptr in pieces])
-    indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-    return np.concatenate([part[0] for part in pieces]), np.concatenate([part[1] for part in pieces]), indptr
+def _between_queries(groups: NDArray[Any], row: int, stop: int, most: int) -> int:
+    """Return where a block from `row` to about `stop` ends: where a query does, if one ends before `most`.
+
+    A store can then be cut between blocks without cutting queries.
+    """
+    ends = np.flatnonzero(groups[1:] != groups[:-1]) + 1
+    before, after = ends[(ends > row) & (ends <= stop)], ends[(ends > stop) & (ends <= most)]
+    return int(before[-1] if len(before) else after[0] if len(after) else stop)
 
 
 def _rows_of(X: Any, start: int, stop: int) -> Any:

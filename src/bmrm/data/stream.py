@@ -17,11 +17,12 @@ import numpy.typing as npt
 
 from bmrm import _core
 from bmrm._errors import DataError
-from bmrm.data.memory import resident, show_bytes
+from bmrm.data.memory import room_for_planes
 from bmrm.data.store_format import (
     PAGE,
     Block,
     Bytes,
+    Header,
     block_matrix,
     check_block,
     header_place,
@@ -33,13 +34,6 @@ Array: TypeAlias = npt.NDArray[np.float64]
 
 _MOST_READ = 1 << 30  # bytes in one call, which the system may limit
 _BUFFERS = 3  # one is computed with, one is full, one is being read
-# What a run needs beside planes, in vectors: scores and slopes of a few points and lines; w, gradients, the pairs of
-# L-BFGS and the rows of a master. Estimates: only sums were measured (lbfgs, a million columns, 1.3 GB allowed: a
-# peak of 0.79 GB, about 80 vectors of columns, planes included).
-_ROW_VECTORS = 12
-_COLUMN_VECTORS = 60
-_FEWEST_PLANES = 2 * 20  # and their copies
-_SMALL = 30_000_000  # what imports and the allocator still take when a run begins
 
 
 def corrupt(path: Path, what: str, offset: int, why: str) -> DataError:
@@ -175,16 +169,21 @@ class StreamedMatrix:
         The most bytes that may be resident.
     rows : array, optional
         The numbers of the rows in the file, where some are left out.
+    header : Header, optional
+        That of the file, with more columns.
     """
 
     def __init__(
-        self, file: BlockFile, blocks: Sequence[Block], memory: int | None, rows: npt.NDArray[np.intp] | None = None
-    ) -> None:
+        self, file: BlockFile, blocks: Sequence[Block], memory: int | None, rows: npt.NDArray[np.intp] | None = None,
+        header: Header | None = None,
+    ) -> None:  # fmt: skip
         self._file, self._blocks, self._memory, self._rows = file, blocks, memory, rows
+        self._header = header or file.header
         self.n_rows = sum(block.rows for block in blocks)
-        self.n_cols = file.header.columns
+        self.n_cols = self._header.columns
         self.n_entries = sum(block.entries for block in blocks)
         self._buffers: list[Bytes] = []
+        self._sizes: tuple[Array, npt.NDArray[np.int64]] | None = None
         self._lock = threading.Lock()
 
     def each(self, work: Callable[[slice, _core.Matrix], None]) -> None:
@@ -211,7 +210,7 @@ class StreamedMatrix:
             buffer = full.get()
             if isinstance(buffer, BaseException):
                 raise buffer
-            work(slice(row, row + block.rows), block_matrix(self._file.header, block, buffer))
+            work(slice(row, row + block.rows), block_matrix(self._header, block, buffer))
             free.put(buffer)
             row += block.rows
 
@@ -277,23 +276,40 @@ class StreamedMatrix:
         out[:] = norms if self._rows is None else norms[self._rows]
 
     def square_sum(self, n_threads: int = 1) -> float:
-        """Return the sum of the squares of all entries, those of blocks left out included."""
-        return self._file.header.square_sum
+        """Return the sum of the squares of all entries, as it was stored."""
+        if self._rows is None:
+            return self._file.header.square_sum
+        return float(np.sum(self._file.statistic("row_norms")[self._rows]))
 
     def column_sizes(self) -> tuple[Array, npt.NDArray[np.int64]]:
-        """Return the sum of squares of each column and the number of its entries that are not 0, as stored."""
-        return self._file.statistic("column_squares"), self._file.statistic("column_counts")
+        """Return the sum of squares of each column and the number of its entries that are not 0.
+
+        They are stored for all rows; where some are left out the blocks are read once.
+        """
+        if self._sizes is None:
+            squares, counts = np.zeros(self.n_cols), np.zeros(self.n_cols, np.int64)
+            if self._rows is None:
+                stored = self._file.statistic("column_squares"), self._file.statistic("column_counts")
+                squares[: len(stored[0])], counts[: len(stored[1])] = stored
+            else:
+                self.each(lambda rows, block: _add_sizes(block, squares, counts))
+            self._sizes = squares, counts
+        return self._sizes[0].copy(), self._sizes[1].copy()
+
+    def identity(self) -> list[list[int]]:
+        """Return what tells the rows from others: the sizes and checksums of their blocks."""
+        return [[block.rows, block.entries, block.crc] for block in self._blocks]
 
     def room_for_planes(self, n_scores: int, dim: int) -> int | None:
         """Return how many bytes the limit leaves for planes, beside all else that a run needs; None without a limit."""
         if self._memory is None:
             return None
         waiting = 0 if self._buffers else min(_BUFFERS, len(self._blocks)) * max(block.size for block in self._blocks)
-        needed = resident() + waiting + 8 * (_ROW_VECTORS * n_scores + _COLUMN_VECTORS * dim) + _SMALL
-        planes, least = self._memory - needed, 8 * _FEWEST_PLANES * dim
-        if planes < least:
-            raise DataError(
-                f"{self._file.path}: a memory limit of {show_bytes(self._memory)} is too small for {self.n_rows} rows, "
-                f"{dim} weights and blocks of this size; expected at least {show_bytes(needed + least)}"
-            )
-        return planes
+        return room_for_planes(self._memory, waiting, n_scores, dim, f"{self._file.path}")
+
+
+def _add_sizes(block: _core.Matrix, squares: Array, counts: npt.NDArray[np.int64]) -> None:
+    own, number = np.zeros_like(squares), np.zeros_like(counts)
+    _core.column_sizes(block, None, own, number, 1)
+    np.add(squares, own, out=squares)
+    np.add(counts, number, out=counts)

@@ -82,7 +82,7 @@ def read_svmlight(
     if kind not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise ValueError(f"dtype is {kind}; expected float64 or float32")
     columns, threads = _feature_count(n_features), _thread_count(n_threads)
-    text = _text(Path(path))
+    text = text_of(Path(path))
     try:
         parsed = _core.parse_svmlight(
             text,
@@ -120,16 +120,16 @@ def _thread_count(n_threads: int | None) -> int:
     return min(count, 1024)
 
 
-def _text(path: Path) -> NDArray[np.uint8]:
-    """The bytes of the file, decompressed, without a byte order mark."""
+def text_of(path: Path, start: int = 0, stop: int | None = None) -> NDArray[np.uint8]:
+    """Return the bytes of the file, decompressed, without a byte order mark; some of them if asked."""
     if path.is_dir():
         raise DataError(f"{path}: is a directory; expected a file")
     try:
         content = decompress(path) if path.suffix.lower() in SUFFIXES else _map(path)
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from error
-    start = len(_BYTE_ORDER_MARK) if content[:3] == _BYTE_ORDER_MARK else 0
-    return np.frombuffer(content, np.uint8)[start:] if len(content) else np.empty(0, np.uint8)
+    begin = len(_BYTE_ORDER_MARK) if start == 0 and content[:3] == _BYTE_ORDER_MARK else start
+    return np.frombuffer(content, np.uint8)[begin:stop] if len(content) else np.empty(0, np.uint8)
 
 
 def _map(path: Path) -> bytes | mmap.mmap:

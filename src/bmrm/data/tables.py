@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bmrm._errors import DataError
-from bmrm.data.store_writer import Piece
+from bmrm.data.pieces import Piece
+from bmrm.data.source_options import FilePart, SourceOptions
 
 _ROWS = 1 << 14
 _CELLS = 1 << 20  # in one piece
+_BUFFER = 1 << 16  # bytes of each column that are read at a time
 
 
 def _pyarrow(name: str = "pyarrow") -> Any:
@@ -24,24 +26,29 @@ def _pyarrow(name: str = "pyarrow") -> Any:
         raise DataError("Parquet, Arrow and CSV files need the pyarrow package: pip install 'bmrm[arrow]'") from error
 
 
-def table_pieces(path: Path, kind: str, target: str | None, group: str | None, weight: str | None) -> Iterator[Piece]:
+def table_pieces(part: FilePart, kind: str, options: SourceOptions) -> Iterator[Piece]:
     """Yield the rows of a table; all columns that are not named are features, in the order of the file.
 
-    Features are numbers or truth values, without gaps; the target may also be text.
+    Features are numbers or truth values, without gaps; the target may also be text. Rows with gaps are left out and
+    counted where the options say so.
     """
-    arrow = _pyarrow()
+    arrow, path = _pyarrow(), Path(part.path)
+    if options.limit is not None:
+        arrow.set_memory_pool(arrow.system_memory_pool())  # the others keep more of what is freed
     failures = (arrow.ArrowInvalid, arrow.ArrowNotImplementedError, arrow.ArrowKeyError, arrow.ArrowTypeError, OSError)
+    target, group, weight = options.target, options.group, options.weight
     named = [name for name in (target, group, weight) if name is not None]
-    row = 0
+    row = part.start if kind == "parquet" else 0
     try:
-        for batch in _batches(path, kind, named):
+        for batch in _batches(part, kind, named, options):
             names = batch.schema.names
             absent = [name for name in named if name not in names]
             if absent:
                 raise DataError(f"{path}: has no column {absent[0]!r}; the columns are {_few(names)}")
             features = [name for name in names if name not in named]
-            X = _features(path, batch, features, row)
-            parts = [None if name is None else _column(path, batch, name, row) for name in (target, group, weight)]
+            whole = _without_gaps(path, batch, row, options) if options.skip_bad else batch
+            X = _features(path, whole, features, row)
+            parts = [None if name is None else _column(path, whole, name, row) for name in (target, group, weight)]
             yield Piece(X, parts[0], None, parts[1], parts[2], len(features), str(path), row)
             row += batch.num_rows
     except FileNotFoundError as error:
@@ -50,23 +57,83 @@ def table_pieces(path: Path, kind: str, target: str | None, group: str | None, w
         raise DataError(f"{path}: not a readable {kind} file ({' '.join(str(error).split())[:300]})") from error
 
 
-def _batches(path: Path, kind: str, named: list[str]) -> Iterator[Any]:
+def parquet_rows(path: Path) -> int:
+    """Return the number of rows of a Parquet file."""
+    with _parquet(path) as file:
+        return int(file.metadata.num_rows)
+
+
+def arrow_batches(path: Path) -> int:
+    """Return the number of batches of an Arrow file; 1 for a stream, which cannot tell."""
+    with path.open("rb") as raw:
+        if raw.read(6) != b"ARROW1":
+            return 1
+        raw.seek(0)
+        with _pyarrow("pyarrow.ipc").open_file(raw) as file:
+            return int(file.num_record_batches)
+
+
+def _without_gaps(path: Path, batch: Any, row: int, options: SourceOptions) -> Any:
+    bad = np.zeros(batch.num_rows, bool)
+    for column in batch.columns:
+        if column.null_count:
+            bad |= column.is_null().to_numpy(zero_copy_only=False)
+    for k in np.flatnonzero(bad):
+        options.skipped.add(f"{path}: row {row + int(k)} has gaps")
+    return batch.filter(_pyarrow().array(~bad)) if bad.any() else batch
+
+
+def _parquet(path: Path) -> Any:
+    """Open a file so that pages are read when they are needed, not whole columns of a row group at once."""
+    parquet = _pyarrow("pyarrow.parquet")
+    return parquet.ParquetFile(path, memory_map=False, pre_buffer=False, buffer_size=_BUFFER)
+
+
+def _batches(part: FilePart, kind: str, named: list[str], options: SourceOptions) -> Iterator[Any]:
+    path = Path(part.path)
     if kind == "parquet":
-        with _pyarrow("pyarrow.parquet").ParquetFile(path, memory_map=False) as file:
-            step = max(min(_ROWS, _CELLS // max(len(file.schema_arrow.names), 1)), 1)
-            yield from file.iter_batches(batch_size=step, use_threads=True)
+        with _parquet(path) as file:
+            yield from _released(_parquet_batches(file, part))
     elif kind == "arrow":
-        yield from _sliced(_arrow_batches(path))
+        if path.exists():
+            options.check_room(path, path.stat().st_size // max(arrow_batches(path), 1), "a batch")
+        yield from _released(_sliced(_arrow_batches(path, part)))
     else:
         csv = _pyarrow("pyarrow.csv")
-        with csv.open_csv(path) as first:  # the types that its first rows suggest
+        way = csv.ReadOptions(use_threads=options.limit is None)  # threads read ahead
+        with csv.open_csv(path, way) as first:  # the types that its first rows suggest
             schema = first.schema
         types = {name: _pyarrow().float64() for name in schema.names if name not in named and _counts(schema, name)}
-        with csv.open_csv(path, convert_options=csv.ConvertOptions(column_types=types)) as reader:
-            yield from _sliced(reader)
+        with csv.open_csv(path, way, convert_options=csv.ConvertOptions(column_types=types)) as reader:
+            yield from _released(_sliced(reader))
 
 
-def _arrow_batches(path: Path) -> Iterator[Any]:
+def _released(batches: Iterator[Any]) -> Iterator[Any]:
+    """Yield batches; what was freed in between goes back to the system."""
+    for batch in batches:
+        yield batch
+        del batch
+        _pyarrow().default_memory_pool().release_unused()
+
+
+def _parquet_batches(file: Any, part: FilePart) -> Iterator[Any]:
+    """Yield rows of a file from those row groups that have some of the part."""
+    sizes = [file.metadata.row_group(g).num_rows for g in range(file.metadata.num_row_groups)]
+    ends = np.cumsum(sizes)
+    stop = int(ends[-1]) if part.stop is None and sizes else part.stop or 0
+    groups = [g for g, end in enumerate(ends) if end > part.start and end - sizes[g] < stop]
+    if not groups:
+        return
+    step = max(min(_ROWS, _CELLS // max(len(file.schema_arrow.names), 1)), 1)
+    row = int(ends[groups[0]]) - sizes[groups[0]]
+    for batch in file.iter_batches(batch_size=step, row_groups=groups, use_threads=False):
+        first, last = max(part.start - row, 0), min(stop - row, batch.num_rows)
+        if first < last:
+            yield batch.slice(first, last - first)
+        row += batch.num_rows
+
+
+def _arrow_batches(path: Path, part: FilePart) -> Iterator[Any]:
     ipc = _pyarrow("pyarrow.ipc")
     with path.open("rb") as raw:
         whole = raw.read(6) == b"ARROW1"  # else a stream, which has no index of its batches
@@ -76,7 +143,7 @@ def _arrow_batches(path: Path) -> Iterator[Any]:
                 yield from stream
             return
         with ipc.open_file(raw) as file:
-            for k in range(file.num_record_batches):
+            for k in range(file.num_record_batches)[part.start : part.stop]:
                 yield file.get_batch(k)
 
 

@@ -119,13 +119,12 @@ class Session:
             raise Refused(f"this owner has {data.X.shape[1]} features, the run {terms.n_features}")
         if loss.couples == "group" and data.groups is None:
             raise Refused(f"loss '{loss.name}' needs queries, which this owner does not have")
-        self.shard.widen(terms.n_features)
         y = targets(data, loss, terms)
         groups = data.groups if loss.couples == "group" else None
         risk = whole(header["risk"])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # queries without pairs: said to nobody else
-            mass = self.shard.add_linear(risk, loss, terms.intercept, y, data.weight, groups, None)
+            mass = self.shard.add_linear(risk, loss, terms.intercept, terms.n_features, y, data.weight, groups, None)
         made = self.shard.risk(risk)
         if made is None:
             raise Refused("no row of this owner counts")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 from functools import singledispatch
 from typing import Any
 
 import numpy as np
 
 from bmrm import _core
+from bmrm.data.sharded import ShardedMatrix
 from bmrm.risks.base import Risk
+from bmrm.risks.entries import digest, entries_digest
 from bmrm.risks.linear import LinearRisk
 
 _LONGEST = 80  # of a description; longer ones are cut, with a digest of the whole
@@ -37,12 +38,8 @@ def fingerprint(risk: Risk) -> dict[str, Any]:
 
 @fingerprint.register
 def _(risk: LinearRisk) -> dict[str, Any]:
-    matrix, n_threads = risk.design.matrix, risk.design.n_threads
-    rng = np.random.default_rng(0)
-    # Products with any change of X change, and cost less than reading its arrays through a digest.
-    scores, sums = np.empty(matrix.n_rows), np.empty(matrix.n_cols)
-    matrix.dot(rng.uniform(0.5, 1.5, matrix.n_cols), scores, n_threads)
-    matrix.tdot(rng.uniform(0.5, 1.5, matrix.n_rows), sums, n_threads)
+    matrix: Any = risk.design.matrix
+    shards = {"number of shards": len(matrix.parts)} if isinstance(matrix, ShardedMatrix) else {}
     return {
         "loss": described(risk.loss),
         "rows": matrix.n_rows,
@@ -50,7 +47,8 @@ def _(risk: LinearRisk) -> dict[str, Any]:
         "entries": matrix.n_entries,
         "constant": risk.design.intercept,
         "length of w": risk.dim,
-        "X": digest((scores, sums)),
+        **shards,
+        "X": entries_digest(matrix, risk.design.n_threads),
         "y": digest(risk.targets),
         "weights": digest(risk.weight),
         "offsets": digest(risk.offset),
@@ -65,34 +63,7 @@ def described(thing: Any) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... [{digest(text)}]"
 
 
-def digest(value: Any) -> str:
-    """Return a few letters that depend on all numbers and texts in the value; '-' for None."""
-    if value is None:
-        return "-"
-    total = hashlib.sha256()
-    _feed(total, value)
-    return total.hexdigest()[:16]
-
-
 def _short(value: Any) -> str:
     if value is None or isinstance(value, bool | int | float | str):
         return repr(value)
     return digest(value)
-
-
-def _feed(total: Any, value: Any) -> None:
-    if isinstance(value, np.ndarray) and value.dtype.kind != "O":
-        total.update(f"{value.dtype.str} {value.shape};".encode())
-        total.update(np.ascontiguousarray(value).tobytes())
-    elif isinstance(value, np.ndarray | list | tuple):
-        total.update(f"{len(value)}[".encode())
-        for item in value:
-            _feed(total, item)
-    elif isinstance(value, dict):
-        _feed(total, sorted((str(key), item) for key, item in value.items()))
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        _feed(total, [getattr(value, field.name) for field in dataclasses.fields(value)])
-    elif value is None or isinstance(value, bool | int | float | str | np.generic):
-        total.update(f"{value!r};".encode())
-    else:
-        total.update(f"{type(value).__name__};".encode())

@@ -130,7 +130,7 @@ class LinearRisk(Risk):
     @property
     def busy(self) -> tuple[float, ...]:
         """How many seconds each shard has computed so far; nothing where there are no shards."""
-        return tuple(getattr(getattr(self.design.matrix, "placed", None), "seconds", ()))
+        return getattr(self.design.matrix, "busy", ())
 
     def evaluate(self, w: Array) -> tuple[float, Array]:
         """Return the value and one subgradient: two products, fused into one reading where that is faster."""

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from bmrm._errors import DataError
 from bmrm.data.dataset import Dataset
 from bmrm.data.matrix import Design
+from bmrm.data.store import Store
 from bmrm.losses import Loss
 from bmrm.losses.sets import NoQueries
 from bmrm.risks.base import Array, Line, Point, Risk
+from bmrm.risks.entries import entries_digest
 from bmrm.risks.linear import LinearRisk
 from bmrm.risks.structured import StructuredRisk
 
@@ -61,6 +62,7 @@ class About(NamedTuple):
     entries: int
     zero_based: bool | None
     version: str
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass
@@ -83,10 +85,14 @@ class Shard:
         For messages: the file.
     n_threads : int, optional
         All cores by default.
+    remarks : tuple of str
+        What is to be said about the rows, such as how many were left out.
     """
 
-    def __init__(self, data: Dataset, name: str = "", n_threads: int | None = None) -> None:
-        self.data, self.name, self.n_threads = data, name, n_threads
+    def __init__(
+        self, data: Dataset, name: str = "", n_threads: int | None = None, remarks: tuple[str, ...] = ()
+    ) -> None:
+        self.data, self.name, self.n_threads, self.remarks = data, name, n_threads, remarks
         self._risks: dict[int, _Kept] = {}
 
     def about(self) -> About:
@@ -95,28 +101,29 @@ class Shard:
 
         m, d = self.data.X.shape
         entries = self.design.matrix.n_entries
-        return About(self.name, int(m), int(d), int(entries), self.data.zero_based, __version__)
+        return About(self.name, int(m), int(d), int(entries), self.data.zero_based, __version__, self.remarks)
+
+    def identity(self) -> str:
+        """Return a few letters that tell the entries from others."""
+        return entries_digest(self.design.matrix, self.design.n_threads)
 
     def belongings(self) -> tuple[Any, Any, Any]:
         """Return the labels, groups and weights of the rows."""
         return self.data.y, self.data.groups, self.data.weight
 
     def widen(self, n_cols: int) -> None:
-        """Give X that many columns, the new ones empty."""
+        """Give X that many columns, the new ones empty, if it has fewer."""
         X: Any = self.data.X
-        if X.shape[1] == n_cols:
+        if X.shape[1] >= n_cols:
             return
-        if hasattr(X, "tocsr"):
+        if isinstance(X, Store):
+            wider: Any = X.widened(n_cols)
+        elif hasattr(X, "tocsr"):
             wider = type(X)((X.data, X.indices, X.indptr), shape=(X.shape[0], n_cols))
-        elif isinstance(X, np.ndarray):
+        else:
             wider = np.zeros((X.shape[0], n_cols), X.dtype)
             wider[:, : X.shape[1]] = X
-        else:
-            raise DataError(
-                f"{self.name}: has {X.shape[1]} features, others {n_cols}: convert all of them with one command"
-            )
-        data = self.data
-        self.data = Dataset(X=wider, y=data.y, groups=data.groups, weight=data.weight, zero_based=data.zero_based)
+        self.data = replace(self.data, X=wider)
         self.__dict__.pop("design", None)
 
     @cached_property
@@ -126,12 +133,14 @@ class Shard:
 
     def dot(self, w: Array) -> Array:
         """Return X w; for a matrix w, that of all its columns."""
+        self.widen(len(w))
         if w.ndim == 2:
             return self.design.widened(w.shape[1]).dot(w.reshape(-1)).reshape(-1, w.shape[1])
         return self.design.dot(w)
 
-    def tdot(self, slopes: Array) -> Array:
-        """Return X' slopes, of one or several columns."""
+    def tdot(self, n_cols: int, slopes: Array) -> Array:
+        """Return X' slopes, of one or several columns, for so many columns of X."""
+        self.widen(n_cols)
         if slopes.ndim == 2:
             k = slopes.shape[1]
             return self.design.widened(k).tdot(np.ascontiguousarray(slopes).reshape(-1), 0.0).reshape(-1, k)
@@ -145,17 +154,21 @@ class Shard:
         """Return the sum of the squares of all entries."""
         return float(self.design.matrix.square_sum(self.design.n_threads))
 
-    def column_sizes(self) -> tuple[Array, npt.NDArray[np.int64]]:
-        """Return the sum of squares of each column and the number of its entries that are not 0."""
+    def column_sizes(self, n_cols: int) -> tuple[Array, npt.NDArray[np.int64]]:
+        """Return the sum of squares of each of so many columns and the number of its entries that are not 0."""
+        self.widen(n_cols)
         return self.design.column_sizes()
 
     def add_linear(
-        self, number: int, loss: Loss, intercept: bool, y: Any, weight: Array | None, groups: Any, offset: Any
-    ) -> float:
+        self, number: int, loss: Loss, intercept: bool, n_cols: int, y: Any, weight: Array | None, groups: Any,
+        offset: Any,
+    ) -> float:  # fmt: skip
         """Make a risk of these rows under a number; return what it counts beside those of other shards.
 
-        Weights are as given, not normalized.
+        Weights are as given, not normalized. A shard that is made anew has its own columns only: it is told how many
+        all have.
         """
+        self.widen(n_cols)
         self._risks[number] = _Kept(None)
         if self.design.n_rows == 0 or (weight is not None and not weight.any()):
             return 0.0

@@ -81,7 +81,7 @@ class ShardedRisk(LinearRisk):
         targets = y if self.loss.needs_targets else None
         columns = (targets, weight, groups, self.offset)
         each = [tuple(None if column is None else column[part] for column in columns) for part in matrix.parts]  # type: ignore[index]
-        self.parts = Parts(matrix.placed, "add_linear", (loss, self.design.intercept), each)
+        self.parts = Parts(matrix.placed, "add_linear", (loss, self.design.intercept, matrix.n_cols), each)
         if checked:
             names = [f"shard {s} (worker {worker})" for s, worker in enumerate(matrix.placed.workers())]
             self.parts.watchers.append(ConvexityCheck(names, self.floor))

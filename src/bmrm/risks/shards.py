@@ -5,20 +5,25 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bmrm._errors import DataError
+from bmrm.data.balance import cuts, entries_of, row_work
 from bmrm.data.dataset import Dataset, Labels
 from bmrm.data.elsewhere import Elsewhere
-from bmrm.data.files import read
+from bmrm.data.memory import parse_bytes
+from bmrm.data.part_reader import PartReader
+from bmrm.data.parts import planned
 from bmrm.data.sharded import ShardedMatrix
 from bmrm.parallel.base import Engine, EngineError, Maker, Placed
 from bmrm.parallel.local import LocalEngine
+from bmrm.risks.file_shard import FileShard
 from bmrm.risks.shard import About, Shard
 
 
@@ -38,23 +43,6 @@ class ArrayShard:
         return Shard(Dataset(self.X, self.y, self.groups, self.weight), self.name, self.n_threads)
 
 
-@dataclass(frozen=True)
-class FileShard:
-    """Makes a shard of a file, which is read where the shard is made."""
-
-    path: str
-    zero_based: Any = "auto"
-    n_threads: int | None = None
-
-    def __call__(self) -> Shard:
-        """Read the file."""
-        options = {} if self.path.endswith((".npy", ".npz", ".store")) else {"zero_based": self.zero_based}
-        data = read(self.path, **options)
-        if data.n_examples == 0:
-            raise DataError(f"{self.path}: no examples")
-        return Shard(data, self.path, self.n_threads)
-
-
 class Shards(Elsewhere):
     """Rows on workers: takes the place of X in estimators, `ShardedRisk` and `LinearRisk`.
 
@@ -65,6 +53,8 @@ class Shards(Elsewhere):
     ----------
     placed : Placed
         `Shard` objects.
+    memory : int or str, optional
+        A limit on the resident memory of this process, where planes are kept.
 
     Examples
     --------
@@ -75,8 +65,9 @@ class Shards(Elsewhere):
     ((4, 1), array([ 1, -1,  1, -1]))
     """
 
-    def __init__(self, placed: Placed) -> None:
+    def __init__(self, placed: Placed, memory: int | str | None = None) -> None:
         self.placed = placed
+        self.memory = None if memory is None else parse_bytes(memory)
         self.about: list[About] = _agreed(placed)
 
     @classmethod
@@ -102,29 +93,81 @@ class Shards(Elsewhere):
         return cls.from_makers(makers, engine, [maker.X.shape[0] for maker in makers])
 
     @classmethod
+    def from_data(cls, data: Dataset, engine: Engine | None = None, n_shards: int | None = None) -> Shards:
+        """Send rows in memory to the workers, in shards of about equal work: nonzeros, and the sorting of queries.
+
+        Parameters
+        ----------
+        data : Dataset
+        engine : Engine, optional
+            This process by default.
+        n_shards : int, optional
+            By default one for each worker. Neighboring rows of a query stay together.
+
+        Examples
+        --------
+        >>> import numpy as np, bmrm
+        >>> data = bmrm.Dataset(X=np.eye(6), y=np.ones(6))
+        >>> [about.rows for about in bmrm.Shards.from_data(data, n_shards=3).about]
+        [2, 2, 2]
+        """
+        engine = LocalEngine() if engine is None else engine
+        X: Any = data.X
+        work = row_work(entries_of(X), data.groups)
+        places = cuts(work, n_shards or engine.n_workers, data.groups)
+        makers = []
+        for a, b in pairwise(places):
+            y, groups, weight = (None if v is None else v[a:b] for v in (data.y, data.groups, data.weight))
+            makers.append(ArrayShard(X[a:b], y, groups, weight, f"rows {a} to {b}"))
+        return cls.from_makers(makers, engine, [float(work[a:b].sum()) for a, b in pairwise(places)])
+
+    @classmethod
     def from_files(
         cls,
         files: Sequence[str | os.PathLike[str]],
         engine: Engine | None = None,
         zero_based: Any = "auto",
         n_threads: int | None = None,
+        *,
+        n_shards: int | None = None,
+        target: str | None = None,
+        memory: int | str | None = None,
+        skip_bad: bool = False,
     ) -> Shards:
-        """Let the workers read files, one shard for each.
+        """Let the workers read files, in shards of about equal work: several files, or parts of a large one.
 
         Parameters
         ----------
         files : sequence of paths
-            As `bmrm.read` takes them; a store stays on disk. Workers must see them under the same names.
+            svmlight text, also compressed, .npy, .npz, stores, and tables, as `convert` takes them. Rows keep the
+            order of the files. Workers must see them under the same names.
         engine : Engine, optional
             This process by default.
         zero_based : bool or "auto"
-            Whether the indices of svmlight text count from 0.
+            Whether the indices of svmlight text count from 0. With "auto", an index 0 in any file says so for all.
         n_threads : int, optional
             Threads of each worker; as many as the engine says by default.
+        n_shards : int, optional
+            By default 4 for each worker; one for each file, at most, where there is one worker or little data. There
+            are fewer where files cannot be cut: compressed ones and CSV are read as a whole, stores cut between
+            blocks, Arrow files between batches, all others between rows, but not within a query.
+        target : str, optional
+            The column of tables with the labels.
+        memory : int or str, optional
+            A limit on the resident memory of each process: workers convert what they read to temporary stores.
+        skip_bad : bool
+            Leave out what cannot be read, and count it in a warning.
         """
-        threads = n_threads or _threads(engine)
-        makers = [FileShard(os.fspath(file), zero_based, threads) for file in files]
-        return cls.from_makers(makers, engine, [_size(maker.path) for maker in makers])
+        engine = LocalEngine() if engine is None else engine
+        plan = planned(files, engine.n_workers, n_shards)
+        reader = PartReader(zero_based, target, memory, skip_bad, n_threads or _threads(engine))
+        work = [own.work for own in plan]
+        placed = engine.place([FileShard(own.parts, reader) for own in plan], work)
+        if zero_based == "auto" and len({own.zero_based for own in placed.call("about")} - {None}) == 2:
+            placed.release()
+            counted = replace(reader, zero_based=True)
+            placed = engine.place([FileShard(own.parts, counted) for own in plan], work)
+        return cls(placed, memory)
 
     @classmethod
     def empty(cls, n_shards: int, engine: Engine | None = None, n_threads: int | None = None) -> Shards:
@@ -174,6 +217,8 @@ class Shards(Elsewhere):
             [about.rows for about in self.about],
             self.shape[1],
             sum(about.entries for about in self.about),
+            self.memory,
+            self.source,
         )
 
     @cached_property
@@ -201,7 +246,7 @@ class Shards(Elsewhere):
     @property
     def zero_based(self) -> bool | None:
         """Whether indices of svmlight text count from 0."""
-        return self.about[0].zero_based
+        return next((own.zero_based for own in self.about if own.zero_based is not None), None)
 
     def _collected(self, column: int, what: str) -> Any:
         found = [own[column] for own in self._belongings]
@@ -222,14 +267,6 @@ def _threads(engine: Engine | None) -> int | None:
     return None if engine is None else engine.threads
 
 
-def _size(path: str) -> float:
-    """Return the bytes of a file; 1 where this process does not see it."""
-    try:
-        return float(os.path.getsize(path))
-    except OSError:
-        return 1.0
-
-
 def _as_array(value: Any) -> Any:
     return value if value is None or hasattr(value, "shape") else np.asarray(value)
 
@@ -244,6 +281,8 @@ def _agreed(placed: Placed) -> list[About]:
     for own, worker in zip(about, placed.workers()):
         if own.version != __version__:
             raise EngineError(f"worker {worker} has version {own.version} of bmrm, but this process {__version__}")
+    for remark in [remark for own in about for remark in own.remarks]:
+        warnings.warn(remark, UserWarning, stacklevel=4)
     columns = [own.columns for own in about]
     if min(columns) == max(columns):
         return about
