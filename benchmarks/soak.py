@@ -1,0 +1,123 @@
+"""Repeats distributed fits in one group of processes, and watches their memory, files, sockets and number.
+
+    python benchmarks/soak.py [--engine mpi] [--minutes 10] [--processes 3]
+
+Each round places new shards, fits them by one of a few losses, certified, and lets them go; every third one forgets
+about them without saying so, every fifth one also fails on purpose. After some rounds to warm up, and in the end, every
+process is measured. The run is right if resident memory has grown by less than 3% + 4 MB in each, and nothing else has.
+"""
+
+import argparse
+import gc
+import itertools
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from engines import Generated, mpiexec, risk_of
+
+import bmrm
+from bmrm.parallel import engine
+
+LOSSES = ("hinge", "logistic", "roc_area", "squared_hinge")
+WARM_UP = 12  # rounds
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A process at one moment."""
+
+    process: int
+    resident: int
+    files: int
+    sockets: int
+    threads: int
+    children: int
+
+
+class Gauge:
+    """Measures the process it is in."""
+
+    def measure(self):
+        gc.collect()
+        status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+        links = [link for link in map(_target, Path("/proc/self/fd").iterdir()) if link is not None]
+        children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+        sockets = sum(link.startswith("socket:") for link in links)
+        resident = int(status["VmRSS"].split()[0]) * 1024
+        return Measured(os.getpid(), resident, len(links) - sockets, sockets, int(status["Threads"]), len(children))
+
+
+def _target(link):
+    try:
+        return os.readlink(link)
+    except OSError:
+        return None
+
+
+def one_round(number, found, n_shards):
+    """Fit once; return whether it was certified."""
+    loss = LOSSES[number % len(LOSSES)]
+    risk, placed = risk_of([Generated(seed, 1500, 200) for seed in range(n_shards)], found, loss)
+    result = bmrm.solve(bmrm.Problem(risk, "l2", 1e-2), "ls_bmrm", tol=1e-4)
+    if number % 5 == 0:
+        try:
+            placed.call("tdot", np.zeros(3))
+        except ValueError:
+            pass
+        else:
+            raise AssertionError("a product with too few slopes was not refused")
+    if number % 3:
+        placed.release()
+    return result.converged
+
+
+def soak(found, arguments):
+    """Fit again and again; print what was measured, and raise if something has grown."""
+    n = found.n_workers
+    gauges = found.place([Gauge] * n)
+    until = time.monotonic() + 60.0 * arguments.minutes
+    before, certified = [], 0
+    for number in itertools.count():
+        if number == WARM_UP:
+            before = gauges.call("measure")
+        if number > WARM_UP and time.monotonic() > until:
+            break
+        certified += one_round(number, found, 2 * n)
+    after = gauges.call("measure")
+    print(f"{number} fits, {certified} certified, on {n} processes in {arguments.minutes:g} minutes")
+    print("process   resident MB       files    sockets    threads   children")
+    for one, two in zip(before, after):
+        columns = [f"{getattr(one, name):5d} {getattr(two, name):4d}" for name in ("files", "sockets", "threads", "children")]
+        print(f"{one.process:7d}  {one.resident / 2**20:6.1f} {two.resident / 2**20:6.1f}  " + " ".join(columns))
+    if certified < number or any(grown(one, two) for one, two in zip(before, after)):
+        sys.exit("NOT flat, or not certified")
+    print("flat")
+
+
+def grown(one, two):
+    counts = ("files", "sockets", "threads", "children")
+    more = any(getattr(two, name) > getattr(one, name) for name in counts)
+    return more or one.process != two.process or two.resident > 1.03 * one.resident + 4 * 2**20
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--engine", choices=["mpi", "dask", "local"], default="mpi")
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--processes", type=int, default=3)
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.engine == "mpi" and not arguments.inside:
+        sys.exit(subprocess.run(mpiexec(arguments.processes, __file__, *sys.argv[1:], "--inside"), check=False).returncode)
+    with engine(arguments.engine, n_workers=arguments.processes if arguments.engine == "dask" else None) as found:
+        if found is not None:
+            soak(found, arguments)
+
+
+if __name__ == "__main__":
+    main()
