@@ -86,12 +86,22 @@ class Run:
             children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
         except OSError:
             return []
-        return sorted(map(int, children))
+        return sorted(map(int, children), key=_rank)
 
     def ended(self, timeout: float = 120.0) -> Ended:
         """Wait for the end."""
         out, err = self.process.communicate(timeout=timeout)
         return Ended(self.process.returncode, out, err, time.monotonic() - self.started)
+
+
+def _rank(process: int) -> int:
+    """Return the rank of a process; a large number where it cannot be told."""
+    try:
+        environment = Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
+    except OSError:
+        environment = []
+    found = [value for name, _, value in (each.partition(b"=") for each in environment) if name == b"PMIX_RANK"]
+    return int(found[0]) if found else 10**9
 
 
 def ranks(n: int, *command: object, ulfm: bool = False, timeout: float = 120.0) -> Ended:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 
 import numpy as np
 
@@ -28,6 +29,10 @@ class Moody:
             raise bmrm.DataError(f"rank {RANK} does not like this")
         if what == "exit":
             sys.exit(7)
+        if what == "nap":
+            time.sleep(1.0)
+        if what == "sleep":
+            time.sleep(600.0)
         if what == "vanish":
             os._exit(0)
         if what == "kill":
@@ -35,12 +40,21 @@ class Moody:
         if what == "crash":
             signal.signal(signal.SIGSEGV, signal.SIG_DFL)
             os.kill(os.getpid(), signal.SIGSEGV)
-        return RANK if what == "nothing" else lambda: RANK  # which cannot be sent
+        return RANK if what in ("nothing", "nap") else lambda: RANK  # which cannot be sent
 
 
 class Stubborn(Moody):
     def __reduce__(self):
         raise TypeError("this cannot be pickled")
+
+
+class Old(ArrayShard):
+    """Makes a shard of another version, but on rank 0."""
+
+    def __call__(self):
+        if RANK:
+            bmrm.__version__ = "9.9"
+        return super().__call__()
 
 
 class Unreadable:
@@ -82,6 +96,17 @@ def caught(work) -> BaseException:
     raise AssertionError("no error")
 
 
+def interrupted(work) -> None:
+    """Do something, and raise KeyboardInterrupt in the middle of it."""
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        work()
+    except KeyboardInterrupt:
+        return
+    raise AssertionError("no interrupt")
+
+
 def errors() -> None:
     """All of these are raised on rank 0, and the next call goes on as if nothing had been."""
     with engine("mpi") as ranks:
@@ -104,6 +129,11 @@ def errors() -> None:
         assert "another version" in str(found), found
         assert "cannot be pickled" in str(caught(lambda: placed.call("do", Stubborn())))
         assert placed.call("do", "nothing", (9,)) == [int(worker.split()[1]) for worker in placed.workers()]
+        found = caught(lambda: Shards.from_makers([Old(np.ones((2, 2)))] * 3, ranks))
+        assert isinstance(found, EngineError)
+        assert "has version 9.9 of bmrm, but this process" in str(found), found
+        interrupted(lambda: placed.call("do", "nap", (1, 2)))
+        assert placed.call("do", "nothing") == [int(worker.split()[1]) for worker in placed.workers()]
         print("all caught")
         placed.call("do", "raise", (rank,))
 
@@ -153,6 +183,15 @@ def first() -> None:
     raise AssertionError("ranks must not go on")
 
 
+def stuck() -> None:
+    """Rank 0 is interrupted while another rank is busy for a long time."""
+    with engine("mpi") as ranks:
+        if ranks is not None:
+            placed = ranks.place([Moody] * 3)
+            interrupted(lambda: placed.call("do", "sleep", (1,)))
+            raise LookupError("enough")
+
+
 def start() -> None:
     """A rank fails before it comes to the engine."""
     bmrm.parallel.mpi._START = 3.0
@@ -165,4 +204,4 @@ def start() -> None:
 
 
 if __name__ == "__main__":
-    {"errors": errors, "killed": killed, "lost": lost, "first": first, "start": start}[sys.argv[1]]()
+    {"errors": errors, "killed": killed, "lost": lost, "first": first, "stuck": stuck, "start": start}[sys.argv[1]]()

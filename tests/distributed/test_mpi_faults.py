@@ -25,6 +25,12 @@ def test_an_error_of_the_first_rank_ends_all():
     assert "AssertionError" not in ended.err
 
 
+def test_a_rank_that_does_not_listen_is_ended():
+    ended = ranks(2, FAULTS, "stuck", timeout=60)
+    assert ended.code == 1
+    assert ended.err.count("LookupError: enough") == 1
+
+
 @pytest.mark.parametrize("kills", [{1: 9}, {1: 1, 2: 12}], ids=["one of three", "all others"])
 def test_survivors_take_over(kills, monkeypatch):
     for rank, number in kills.items():
@@ -42,7 +48,7 @@ def test_without_fault_tolerance_the_run_ends(how):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "ulfm"), [((1,), False), ((1,), True), ((1, "started"), False), ((0, "started"), True)], ids=str
+    ("arguments", "ulfm"), [((1,), True), ((1, "started"), False), ((0, "started"), True)], ids=str
 )
 def test_a_rank_that_fails_before_the_start(arguments, ulfm):
     ended = ranks(3, FAULTS, "start", *arguments, ulfm=ulfm, timeout=60)
