@@ -7,6 +7,7 @@ import contextlib
 import faulthandler
 import importlib
 import itertools
+import os
 import signal
 import threading
 import time
@@ -22,6 +23,10 @@ from bmrm.parallel.wire import Pause, RankLost, Wire
 
 _START = 120.0  # seconds until a rank that has not come is missed
 _END = 5.0  # seconds that a failed run waits for its ranks
+_TOLERANT = "OMPI_MCA_mpi_ft_enable"
+# Before the barrier of its launcher, which now and then waits for a rank that is gone (open-mpi/ompi#11404), Open MPI
+# with fault tolerance lets the ranks that are left agree on the end by themselves.
+_NO_BARRIER = "OMPI_MCA_async_mpi_finalize"
 _HELLO, _LEFT = 0, -1  # numbers of messages that belong to no request
 _NOBODY = -1  # the owner of a shard that is not made yet
 
@@ -67,6 +72,8 @@ def mpi_engine() -> Iterator[MPIEngine | None]:
 
 def _started() -> Wire:
     """Start MPI, which waits for all ranks: if one has failed before, a process with fault tolerance would for ever."""
+    if os.environ.get(_TOLERANT) == "1":
+        os.environ.setdefault(_NO_BARRIER, "1")
     faulthandler.dump_traceback_later(_START, exit=True, file=2)  # sys.stderr may be no file
     try:
         return Wire(importlib.import_module("mpi4py.MPI"))
