@@ -32,7 +32,22 @@ CHECKPOINT = ["--checkpoint", "c.bmrm", "--checkpoint-seconds", "0.05"]
 
 
 def train(*more):
-    return ["-m", "bmrm", "train", "0.npz", "1.npz", "2.npz", *OPTIONS, "--engine", "mpi", "--model", "m.bmrm", *more]
+    return [
+        "-m",
+        "bmrm",
+        "train",
+        "0.npz",
+        "1.npz",
+        "2.npz",
+        *OPTIONS,
+        "--engine",
+        "mpi",
+        "--shards",
+        "3",
+        "--model",
+        "m.bmrm",
+        *more,
+    ]
 
 
 def weights():
