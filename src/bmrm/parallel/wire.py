@@ -51,6 +51,7 @@ class Wire:
         self.rank, self.size = int(self._comm.rank), int(self._comm.size)
         self._status = mpi.Status()
         self._sending: dict[int, list[Any]] = {}
+        self._orphans: list[Bytes] = []
 
     def send(self, rank: int, message: Bytes) -> None:
         """Begin to send; the message must not be changed any more."""
@@ -60,9 +61,13 @@ class Wire:
     def sent(self, rank: int) -> bool:
         """Return whether everything for a rank has gone out."""
         mine = self._sending.get(rank, [])
-        while mine and (isinstance(mine[0], np.ndarray) or self._tried(rank, mine[0].Test)):
+        while mine:
+            if isinstance(mine[0], np.ndarray):  # an interrupt came before MPI had said how to ask for it
+                self._orphans.append(mine[0])
+            elif not self._tried(rank, mine[0].Test):
+                return False
             del mine[0]
-        return not mine
+        return True
 
     def received(self, rank: int) -> Bytes | None:
         """Return the next message of a rank, if one has come."""
