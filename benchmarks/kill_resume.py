@@ -3,13 +3,14 @@
     python benchmarks/kill_resume.py [--kills 20] [--seed 0] [--engine local|mpi|dask] [--workers 2]
 
 Each trial takes the next of a few settings and kills the run, with all processes that it has started, at a moment drawn
-from the time that the solver takes by itself, counted from the first checkpoint; every fifth trial from the start of the
-process. Then it goes on with --resume; every other trial kills it a second time. Written are the number of trials with
+from the time that the solver takes by itself, counted from the first checkpoint; every sixth trial from the start of
+the process. Then it goes on with --resume; every other trial kills it a second time. Written are the number of trials with
 the same weights, bit for bit, of runs that were killed before they had ended, and of trials that were killed when there
 was a checkpoint to go on from. With --engine the rows are on three shards.
 """
 
 import argparse
+import contextlib
 import os
 import random
 import signal
@@ -48,7 +49,7 @@ def command(name, options, *more):
     if options.engine == "mpi":
         mpiexec = os.path.join(os.path.dirname(sys.executable), "mpiexec")
         mpiexec = mpiexec if os.path.exists(mpiexec) else "mpiexec"
-        start = [mpiexec, "-n", str(options.workers + 1), *start]
+        start = [mpiexec, "-n", str(options.workers), *start]
     if options.engine is not None:
         more = ("--engine", options.engine, "--shards", "3", *more)
     if options.engine == "dask":
@@ -74,16 +75,25 @@ def written():
 def killed(name, options, seconds, at_work):
     """Start or resume a run and kill it some seconds later, or after its first checkpoint; say whether it still ran."""
     before = written()
-    child = subprocess.Popen(command(name, options, *CHECKPOINT), start_new_session=True)
+    child = subprocess.Popen(command(name, options, *CHECKPOINT))
     while at_work and child.poll() is None and written() == before:
         time.sleep(0.002)
     try:
         child.wait(seconds)
         return False
     except subprocess.TimeoutExpired:
-        os.killpg(child.pid, signal.SIGKILL)
+        for pid in [child.pid, *descendants(child.pid)]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         child.wait()
         return True
+
+
+def descendants(pid):
+    """The processes that one has started, and those that they have: launchers put them into groups of their own."""
+    own = Path(f"/proc/{pid}/task/{pid}/children")
+    children = [int(word) for word in own.read_text().split()] if own.exists() else []
+    return children + [below for child in children for below in descendants(child)]
 
 
 def trial(name, options, whole, seconds, rng, kills, at_work):
@@ -116,7 +126,7 @@ def main():
             if name not in known:
                 subprocess.run(command(name, options), check=False, timeout=600)
                 known[name] = weights(), bmrm.load("model.bmrm").history["seconds"]
-            right, kills, with_file = trial(name, options, *known[name], rng, 1 + number % 2, number % 5 < 4)
+            right, kills, with_file = trial(name, options, *known[name], rng, 1 + number % 2, number % 6 < 5)
             same, killings, resumed = same + right, killings + kills, resumed + with_file
             text = f"{number + 1:3d} {name} ({known[name][1]:.1f} s), kills: {kills}"
             print(f"{text}: {'same' if right else 'OTHER'}", flush=True)
