@@ -4,9 +4,9 @@
 
 Each trial takes the next of a few settings and kills the run, with all processes that it has started, at a moment drawn
 from the time that the solver takes by itself, counted from the first checkpoint; every sixth trial from the start of
-the process. Then it goes on with --resume; every other trial kills it a second time. Written are the number of trials with
-the same weights, bit for bit, of runs that were killed before they had ended, and of trials that were killed when there
-was a checkpoint to go on from. With --engine the rows are on three shards.
+the process. Then it goes on with --resume; every other trial kills it a second time. Written are the number of trials
+with the same weights, bit for bit, of runs that were killed before they had ended, and of trials that were killed when
+there was a checkpoint to go on from. With --engine the rows are on three shards.
 """
 
 import argparse
