@@ -1,14 +1,16 @@
 """Kills `bmrm train` with SIGKILL at random moments, resumes it, and compares the weights with those of a whole run.
 
-    python benchmarks/kill_resume.py [--kills 20] [--seed 0]
+    python benchmarks/kill_resume.py [--kills 20] [--seed 0] [--engine local|mpi|dask] [--workers 2]
 
-Each trial takes the next of a few settings and kills the run at a moment drawn from the time that the solver takes by
-itself, counted from the first checkpoint; every third trial from the start of the process. Then it goes on with
---resume; every other trial kills it a second time. Written are the number of trials with the same weights, bit for bit,
-and of runs that were killed before they had ended.
+Each trial takes the next of a few settings and kills the run, with all processes that it has started, at a moment drawn
+from the time that the solver takes by itself, counted from the first checkpoint; every sixth trial from the start of
+the process. Then it goes on with --resume; every other trial kills it a second time. Written are the number of trials
+with the same weights, bit for bit, of runs that were killed before they had ended, and of trials that were killed when
+there was a checkpoint to go on from. With --engine the rows are on three shards.
 """
 
 import argparse
+import contextlib
 import os
 import random
 import signal
@@ -39,10 +41,25 @@ def write_data(classes, rows=20_000, columns=100):
     bmrm.write(f"data{classes}.npz", X, scores.argmax(axis=1).astype(float))
 
 
-def command(name, *more):
+def command(name, options, *more):
+    """The command of a run; with an engine on three shards."""
     data = "data4.npz" if "classes" in name else "data2.npz"
     fixed = ("--tol", "1e-8", "--threads", "1", "--quiet", "--model", "model.bmrm")
-    return [sys.executable, "-m", "bmrm", "train", data, *fixed, *SETTINGS[name], *more]
+    start = [sys.executable, "-m", "bmrm", "train"]
+    if options.engine == "mpi":
+        mpiexec = os.path.join(os.path.dirname(sys.executable), "mpiexec")
+        mpiexec = mpiexec if os.path.exists(mpiexec) else "mpiexec"
+        start = [mpiexec, "-n", str(options.workers), *start]
+    if options.engine is not None:
+        more = ("--engine", options.engine, "--shards", "3", *more)
+    if options.engine == "dask":
+        more = ("--workers", str(options.workers), *more)
+    return [*start, data, *fixed, *SETTINGS[name], *more]
+
+
+def settings(engine):
+    """The settings whose solvers run on shards, where there is an engine."""
+    return [name for name in SETTINGS if engine is None or "sgd" not in name]
 
 
 def weights():
@@ -55,51 +72,68 @@ def written():
     return path.stat().st_mtime_ns if path.exists() else None
 
 
-def killed(name, seconds, at_work):
+def killed(name, options, seconds, at_work):
     """Start or resume a run and kill it some seconds later, or after its first checkpoint; say whether it still ran."""
     before = written()
-    child = subprocess.Popen(command(name, *CHECKPOINT))
+    child = subprocess.Popen(command(name, options, *CHECKPOINT))
     while at_work and child.poll() is None and written() == before:
         time.sleep(0.002)
     try:
         child.wait(seconds)
+        return False
     except subprocess.TimeoutExpired:
-        child.kill()
-    return child.wait() == -signal.SIGKILL
+        for pid in [child.pid, *descendants(child.pid)]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        child.wait()
+        return True
 
 
-def trial(name, whole, seconds, rng, kills, at_work):
+def descendants(pid):
+    """The processes that one has started, and those that they have: launchers put them into groups of their own."""
+    own = Path(f"/proc/{pid}/task/{pid}/children")
+    children = [int(word) for word in own.read_text().split()] if own.exists() else []
+    return children + [below for child in children for below in descendants(child)]
+
+
+def trial(name, options, whole, seconds, rng, kills, at_work):
     for path in ("run.checkpoint", "model.bmrm"):
         Path(path).unlink(missing_ok=True)
-    killings = sum(killed(name, rng.uniform(0.0, seconds), at_work) for _ in range(kills))
-    subprocess.run(command(name, *CHECKPOINT), check=False)
+    killings, with_file = 0, False
+    for _ in range(kills):
+        ended = killed(name, options, rng.uniform(0.0, 0.8 * seconds), at_work)
+        killings, with_file = killings + ended, with_file or (ended and written() is not None)
+    subprocess.run(command(name, options, *CHECKPOINT), check=False, timeout=600)
     litter = [file for file in os.listdir() if file.endswith(".tmp")]
-    return weights() == whole and not litter, killings
+    return weights() == whole and not litter, killings, with_file
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=20, help="the number of trials")
     parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
-    rng, same, killings = random.Random(arguments.seed), 0, 0
+    parser.add_argument("--engine", choices=("local", "mpi", "dask"), help="train on three shards")
+    parser.add_argument("--workers", type=int, default=2, help="of the engines mpi and dask")
+    options = parser.parse_args()
+    rng, same, killings, resumed, known = random.Random(options.seed), 0, 0, 0, {}
+    names = settings(options.engine)
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         for classes in (2, 4):
             write_data(classes)
-        known = {}
-        for number in range(arguments.kills):
-            name = list(SETTINGS)[number % len(SETTINGS)]
+        for number in range(options.kills):
+            name = names[number % len(names)]
             if name not in known:
-                subprocess.run(command(name), check=False)
+                subprocess.run(command(name, options), check=False, timeout=600)
                 known[name] = weights(), bmrm.load("model.bmrm").history["seconds"]
-            right, kills = trial(name, *known[name], rng, 1 + number % 2, number % 3 < 2)
-            same, killings = same + right, killings + kills
-            print(f"{number + 1:3d} {name} ({known[name][1]:.1f} s), kills: {kills}: {'same' if right else 'OTHER'}")
+            right, kills, with_file = trial(name, options, *known[name], rng, 1 + number % 2, number % 6 < 5)
+            same, killings, resumed = same + right, killings + kills, resumed + with_file
+            text = f"{number + 1:3d} {name} ({known[name][1]:.1f} s), kills: {kills}"
+            print(f"{text}: {'same' if right else 'OTHER'}", flush=True)
         os.chdir(os.path.dirname(folder))
-    print(f"{same} of {arguments.kills} runs ended with the same weights, bit for bit, and without leftovers;")
-    print(f"they were killed {killings} times in all")
-    sys.exit(0 if same == arguments.kills else 1)
+    print(f"{same} of {options.kills} runs ended with the same weights, bit for bit, and without leftovers;")
+    print(f"they were killed {killings} times in all; {resumed} had a checkpoint to go on from")
+    sys.exit(0 if same == options.kills else 1)
 
 
 if __name__ == "__main__":

@@ -306,7 +306,7 @@ def path(
         Solved in the order given; from large to small is the fast one.
     solver : str or Solver
     **options
-        Passed to `solve`.
+        Passed to `solve`, but no `checkpoint`: a run begins with the planes of the one before, which its file lacks.
 
     Returns
     -------

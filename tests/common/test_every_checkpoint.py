@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import product
 
 import numpy as np
@@ -19,19 +18,16 @@ from catalogue import (
     sharded,
     tolerance,
 )
+from runs import assert_same_run
 
-from bmrm import Checkpoint, LinearRisk, Problem, StructuredRisk, solve
+from bmrm import LinearRisk, Problem, StructuredRisk
 from bmrm.losses import Hinge, Logistic, SquaredHinge, StructuredHinge
 from bmrm.problem import missing
 from bmrm.regularizers import L1, L2
 from bmrm.solvers import Auto
 from bmrm.structured import StructuredModel
 
-STOPS = (1, 2, 4, 9)
-STEPS = 16
 CASES = 4  # of each solver: other losses and regularizers for each
-
-Made = Callable[[], Problem]
 
 
 def made(loss, example, layout="dense64") -> Problem:
@@ -54,22 +50,6 @@ def cases():
             places = [layout for layout in PLACES if not missing(solver, made(loss, example, layout))]
             layout = places[(place + k) % len(places)]
             yield pytest.param(solver, loss, example, layout, id=f"{solver.name}-{loss}-{example}-{layout}")
-
-
-def assert_same_run(make: Made, solver, path, tol: float, seed: int = 3) -> None:
-    """Compare runs stopped after each of some steps, and continued from a file, with the run that was never stopped."""
-    whole = solve(make(), solver, tol=tol, max_iter=STEPS, seed=seed)
-    for stop in [stop for stop in STOPS if stop < whole.iterations]:
-        path.unlink(missing_ok=True)
-        part = solve(make(), solver, tol=tol, max_iter=stop, seed=seed, checkpoint=path)
-        assert part.iterations == stop
-        again = Checkpoint(path, resume=True)
-        rest = solve(make(), solver, tol=tol, max_iter=STEPS, seed=seed, checkpoint=again)
-        assert rest.history[:stop] == part.history  # with the times of the first run: nothing was done again
-        bounds = [[(record.upper, record.lower) for record in run.history] for run in (rest, whole)]
-        assert bounds[0] == bounds[1]
-        assert rest.w.tobytes() == whole.w.tobytes()
-        assert (rest.status, rest.certificate) == (whole.status, whole.certificate)
 
 
 @pytest.mark.parametrize(("solver", "loss", "example", "layout"), list(cases()))

@@ -141,6 +141,19 @@ def test_a_corrupt_block_keeps_the_old_model():
     assert f"{120 - block.rows} rows, 6 features" in result.stdout
 
 
+def test_bad_lines_are_counted_on_the_way():
+    with open("two.svm", "a") as file:
+        file.write("1 2:\n1 3:4\n")
+    assert "two.svm, line 121" in bad("train", "two.svm")
+    result = good("train", "two.svm", "--skip-bad", "--model", "m.bmrm")
+    assert "warning: skipped 1 rows: two.svm, line 121" in result.stderr
+    assert "121 rows" in result.stdout
+    assert "skipped 1 rows: two.svm, line 121" in good("convert", "two.svm", "two.store", "--skip-bad").stdout
+    found = json.loads(good("convert", "two.svm", "two.store", "--skip-bad", "--json").stdout)
+    assert (found["n_skipped"], found["n_examples"]) == (1, 121)
+    assert os.listdir("tmp") == []
+
+
 def test_wrong_usage_is_one_line():
     good("convert", "two.svm", "two.store")
     assert "--shards is for --engine" in bad("train", "two.svm", "--shards", "2")

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -185,7 +186,7 @@ def test_npy_with_labels_of_their_own():
     with pytest.raises(DataError, match=r"text\.npy: has type <U1"):
         bmrm.convert("text.npy", "a.store")
     np.save("objects.npy", np.array([[{}]]), allow_pickle=True)
-    with pytest.raises(DataError, match=r"objects\.npy: not a readable \.npy"):
+    with pytest.raises(DataError, match=r"objects\.npy: has type object"):
         bmrm.convert("objects.npy", "a.store")
 
 
@@ -320,3 +321,98 @@ def test_an_interrupted_conversion_leaves_nothing(number):
     assert run.returncode == 130
     assert errors.strip() == "error: interrupted before there was a result; nothing was written"
     assert os.listdir() == ["endless.svm"]
+
+
+def test_bad_lines_are_skipped_and_counted():
+    lines = [f"{i % 2} 1:{i} 3:1" for i in range(500)]
+    for i in (0, 7, 8, 321, 499):
+        lines[i] = "1 1:x"
+    write_lines("bad.svm", lines)
+    done = bmrm.convert("bad.svm", "bad.store", skip_bad=True)
+    assert done.header.rows == 495
+    assert done.skipped.rows == 5
+    assert [why.partition(", column")[0] for why in done.skipped.first] == [f"bad.svm, line {i}" for i in (1, 8, 9)]
+    kept = [i for i in range(500) if i not in (0, 7, 8, 321, 499)]
+    store = bmrm.Store("bad.store")
+    assert np.array_equal(store.y, [i % 2 for i in kept])
+    assert np.allclose(store.matrix.column_sizes()[0][0], sum(i * i for i in kept))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_any_bad_lines_are_skipped(seed):
+    rng = np.random.default_rng(seed)
+    bad = rng.random(300) < 10.0 ** rng.uniform(-2.0, 0.0)
+    write_lines("bad.svm", ["1 1:1 1:2" if wrong else f"{i} 2:1" for i, wrong in enumerate(bad)])
+    if bad.all():
+        return
+    done = bmrm.convert("bad.svm", "bad.store", skip_bad=True)
+    assert done.skipped.rows == bad.sum()
+    assert np.array_equal(bmrm.Store("bad.store").y, np.flatnonzero(~bad))
+
+
+def test_nothing_left():
+    write_lines("bad.svm", ["1 1:x", "?"])
+    with pytest.raises(DataError, match="no rows"):
+        bmrm.convert("bad.svm", "bad.store", skip_bad=True)
+    assert os.listdir() == ["bad.svm"]
+
+
+def test_rows_with_gaps_and_infinities_are_skipped():
+    arrow = pytest.importorskip("pyarrow", reason="pyarrow is missing")
+    import pyarrow.parquet
+
+    x, z = [1.0, None, 3.0, float("inf"), 5.0], [1.0, 2.0, 3.0, 4.0, None]
+    pyarrow.parquet.write_table(arrow.table({"x": x, "z": z, "label": [1.0, 0.0, 1.0, 0.0, 1.0]}), "a.parquet")
+    with pytest.raises(DataError, match="column 'x' has no value in row 1"):
+        bmrm.convert("a.parquet", "a.store", target="label")
+    done = bmrm.convert("a.parquet", "a.store", target="label", skip_bad=True)
+    assert (done.header.rows, done.skipped.rows) == (2, 3)
+    assert np.array_equal(bmrm.Store("a.store").matrix.column_sizes()[0], [10.0, 10.0])
+    X = np.eye(4)
+    X[2, 1] = np.nan
+    np.save("a.npy", X)
+    done = bmrm.convert("a.npy", "a.store", skip_bad=True)
+    assert (done.header.rows, done.skipped.first) == (3, ["a.npy: row 2 has a value that is not finite"])
+
+
+def test_stores_are_sources_too():
+    X, y = data()
+    bmrm.convert(bmrm.Dataset(X=X, y=y), "a.store", block_bytes=1024)
+    bmrm.convert(bmrm.Dataset(X=X[:5], y=y[:5]), "b.store")
+    done = bmrm.convert(["a.store", "b.store"], "ab.store")
+    assert done.header.rows == ROWS + 5
+    assert np.array_equal(bmrm.Store("ab.store").y, np.concatenate([y, y[:5]]))
+    block = bmrm.Store("a.store").blocks[0]
+    with open("a.store", "r+b") as file:
+        file.seek(block.offset)
+        file.write(b"????")
+    with pytest.raises(DataError, match=rf"a\.store: corrupt block at offset {block.offset}"):
+        bmrm.convert(["a.store", "b.store"], "ab.store")
+    done = bmrm.convert(["a.store", "b.store"], "ab.store", skip_bad=True)
+    assert done.skipped.rows == block.rows
+    assert done.header.rows == ROWS + 5 - block.rows
+
+
+def test_rows_of_npy_files_by_row_and_by_column(rng):
+    from bmrm.data.npy_rows import NpyRows
+
+    X = rng.normal(size=(50, 7)).astype(np.float32)
+    for order in ("C", "F"):
+        np.save("a.npy", np.asarray(X, order=order))
+        rows = NpyRows(Path("a.npy"))
+        assert np.array_equal(rows[10:23], X[10:23])
+        assert rows.shape == X.shape
+    os.truncate("a.npy", 300)
+    with pytest.raises(DataError, match=r"a\.npy: not a readable \.npy file \(its matrix has \d+ bytes"):
+        NpyRows(Path("a.npy"))
+
+
+def test_blocks_end_with_queries(rng):
+    groups = np.repeat(np.arange(60), rng.integers(1, 30, 60))
+    X = rng.normal(size=(len(groups), 4))
+    header = bmrm.convert(bmrm.Dataset(X=X, y=groups % 3.0, groups=groups), "q.store", block_bytes=2048).header
+    ends = np.cumsum([block.rows for block in header.blocks])[:-1]
+    assert len(ends) > 10
+    assert (groups[ends] != groups[ends - 1]).all()
+    header = bmrm.convert(bmrm.Dataset(X=X, groups=np.zeros(len(X), int)), "q.store", block_bytes=2048).header
+    assert max(block.size for block in header.blocks) <= 2048  # one query of all rows is cut

@@ -92,7 +92,7 @@ class ShardedMatrix:
 
     def identity(self) -> list[str]:
         """Return what tells the rows of each shard from others."""
-        found: list[str] = self.placed.call("identity")
+        found: list[str] = self.placed.call("identity", self.n_cols)
         return found
 
     def room_for_planes(self, n_scores: int, dim: int) -> int | None:

@@ -103,8 +103,9 @@ class Shard:
         entries = self.design.matrix.n_entries
         return About(self.name, int(m), int(d), int(entries), self.data.zero_based, __version__, self.remarks)
 
-    def identity(self) -> str:
-        """Return a few letters that tell the entries from others."""
+    def identity(self, n_cols: int) -> str:
+        """Return a few letters that tell the entries of so many columns from others."""
+        self.widen(n_cols)
         return entries_digest(self.design.matrix, self.design.n_threads)
 
     def belongings(self) -> tuple[Any, Any, Any]:
