@@ -96,7 +96,7 @@ class Recipe:
     """
 
     def __init__(self, client: Any, maker: Maker, parts: Sequence[Any] = ()) -> None:
-        self.client, self.maker, self.parts = client, packed(maker), parts
+        self.client, self.maker, self.parts = client, maker, parts
 
     def submitted(self, address: str) -> Any:
         """Return the future of a new actor, without its object: near its parts, else on that worker if possible."""
@@ -233,7 +233,7 @@ class DaskPlaced(Placed):
             else:
                 lost[shard] = "the scheduler has lost its worker"
         made = [shard for shard in shards if shard not in lost]
-        makers = {shard: self._recipes[shard].maker for shard in made}
+        makers = {shard: packed(self._recipes[shard].maker) for shard in made}
         replies, silent = self._client.sync(self._round, made, b"", makers, "make")
         for shard, reply in replies.items():
             self._answer(shard, reply)
@@ -258,12 +258,12 @@ class DaskPlaced(Placed):
             return ""
         if future.status == "cancelled":
             self._engine.workers()  # says so if the scheduler is gone
-            raise EngineError(
-                f"the Dask scheduler gave up making shard {shard}; is bmrm installed where the scheduler runs?"
-            )
+            raise EngineError(f"the Dask scheduler has cancelled shard {shard}")
         error = future.exception()
         if isinstance(error, KilledWorker):
             raise WorkerLost(f"shard {shard}: every worker that made it was lost ({error})") from error
+        if "deserialization of the task graph" in str(error):
+            raise EngineError("the Dask scheduler cannot import bmrm: install it where the scheduler runs") from error
         if "Worker holding Actor was lost" in str(error):
             return "the scheduler has lost its worker"
         raise noted(error, shard, "of Dask")
