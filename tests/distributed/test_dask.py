@@ -199,8 +199,8 @@ def test_arrays_of_dask(current, binary):
     for rows, targets in [
         (chunked, labels), (chunked.persist(), labels.persist()), (unknown, y), (unknown, labels), (blocks, labels)
     ]:  # fmt: skip
-        for weights in (weight, da.from_array(weight, chunks=90)):
-            assert value_of(Shards.from_dask(rows, targets, weights)) == pytest.approx(one, rel=1e-12)
+        weights = weight if rows is chunked else da.from_array(weight, chunks=90)
+        assert value_of(Shards.from_dask(rows, targets, weights)) == pytest.approx(one, rel=1e-12)
     shards = Shards.from_dask(chunked, labels)
     assert set(shards.placed.workers()) <= set(current.nthreads())
     assert shards.source == "partition 0 ... partition 2"
