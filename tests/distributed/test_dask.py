@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import time
 
@@ -167,6 +168,24 @@ def test_an_error_of_a_shard_keeps_its_type(engine, tmp_path):
     with pytest.raises(DataError, match=r"bad\.svm.*line 2") as found:
         Shards.from_files([tmp_path / "good.svm", tmp_path / "bad.svm"], engine)
     assert "shard 1" in found.value.__notes__[0]
+
+
+class Unknown:
+    """Something that a worker cannot read."""
+
+    def __reduce__(self):
+        return importlib.import_module, ("a_module_of_nobody",)
+
+
+def test_what_a_worker_cannot_read_is_no_lost_worker(engine):
+    placed = engine.place([WITNESS] * 2)
+    with pytest.raises(ModuleNotFoundError, match="a_module_of_nobody") as found:
+        placed.call("echo", Unknown())
+    assert "worker tcp://" in found.value.__notes__[0]
+    with pytest.raises(ModuleNotFoundError, match="a_module_of_nobody"):
+        engine.place([Unknown()])
+    assert len(placed.call("pid")) == 2
+    assert placed.remade == 0
 
 
 def actors(client):

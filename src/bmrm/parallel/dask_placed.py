@@ -51,7 +51,9 @@ class Holder:
         _here[name] = self
 
     def call(self, function: str, common: bytes, own: bytes) -> bytes:
-        """Let actors of this worker do something; return the pickled reply of each that is here.
+        """Let actors of this worker do something; return, pickled, the replies of those that are here.
+
+        If this worker cannot read the message, for it lacks a module, that exception is returned.
 
         Parameters
         ----------
@@ -61,8 +63,11 @@ class Holder:
         own : bytes
             Pickled: by name, what each actor gets beside: the function that makes its object, or further arguments.
         """
-        shared = unpacked(common)
-        found = {name: (_here.get(name), more) for name, more in unpacked(own).items()}
+        try:
+            shared = unpacked(common)
+            found = {name: (_here.get(name), more) for name, more in unpacked(own).items()}
+        except Exception as error:
+            return packed(_portable(error))
         return packed(
             {name: _replied(getattr(actor, function), shared, more) for name, (actor, more) in found.items() if actor}
         )
@@ -197,6 +202,8 @@ class DaskPlaced(Placed):
         replies: dict[int, bytes] = {}
         for address, answer in answers.items():
             found = unpacked(answer)
+            if isinstance(found, Exception):
+                raise noted(found, next(iter(together[address])), address)
             for shard in together[address]:
                 if (name := self._futures[shard].key) in found:
                     replies[shard] = found[name]
