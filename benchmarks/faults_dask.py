@@ -148,10 +148,8 @@ def main():
             child.wait()
         wrong += not fine
         when = f"{record['wait']:6.2f} s" if record.get("killed") else "  never "
-        print(
-            f"{run:3d}  {record['kind']:9s}  {when}   {outcome:17s} {record['after']:5.1f} s  {record.get('remade', '')}",
-            flush=True,
-        )
+        after, remade = record["after"], record.get("remade", "")
+        print(f"{run:3d}  {record['kind']:9s}  {when}   {outcome:17s} {after:5.1f} s  {remade}", flush=True)
     print(f"{arguments.runs - wrong} of {arguments.runs} runs ended as they must")
     return int(wrong > 0)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import subprocess
 import sys
@@ -16,6 +17,7 @@ distributed = pytest.importorskip("distributed", reason="needs Dask: pip install
 
 # An object for a worker, which says and does what tests want to know and see done.
 WITNESS = partial(SimpleNamespace, pid=os.getpid, sleep=time.sleep, leave=os._exit, echo=list, read=open)
+SILENT = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
 
 @contextlib.contextmanager
@@ -31,15 +33,33 @@ def cluster(n_workers: int):
 
 
 @contextlib.contextmanager
-def lonely_workers(client, n_workers: int, before: str = ""):
+def lonely_scheduler(folder, before: str = ""):
+    """Start a scheduler in a process of its own, after some code; give the process and the address."""
+    code = f"{before}\nfrom distributed.cli.dask_scheduler import main\nmain()"
+    file = folder / "scheduler.json"
+    options = ["--scheduler-file", str(file), "--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
+    process = subprocess.Popen([sys.executable, "-c", code, *options], **SILENT)
+    try:
+        deadline = time.monotonic() + 60.0
+        while not file.exists() or not file.read_text():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        yield process, json.loads(file.read_text())["address"]
+    finally:
+        process.kill()
+        process.wait(timeout=20)
+
+
+@contextlib.contextmanager
+def lonely_workers(address: str, n_workers: int, before: str = ""):
     """Start workers that nobody starts again, after some code; give their processes."""
     code = f"{before}\nfrom distributed.cli.dask_worker import main\nmain()"
-    command = [sys.executable, "-c", code, client.scheduler.address]
+    command = [sys.executable, "-c", code, address]
     options = ["--no-nanny", "--no-dashboard", "--nthreads", "1"]
-    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    processes = [subprocess.Popen([*command, *options], **silent) for _ in range(n_workers)]
+    processes = [subprocess.Popen([*command, *options], **SILENT) for _ in range(n_workers)]
     try:
-        client.wait_for_workers(n_workers, timeout=60)
+        with distributed.Client(address, set_as_default=False) as client:
+            client.wait_for_workers(n_workers, timeout=60)
         yield processes
     finally:
         for process in processes:

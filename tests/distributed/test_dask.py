@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import time
 
@@ -169,6 +170,24 @@ def test_an_error_of_a_shard_keeps_its_type(engine, tmp_path):
     assert "shard 1" in found.value.__notes__[0]
 
 
+class Unknown:
+    """Something that a worker cannot read."""
+
+    def __reduce__(self):
+        return importlib.import_module, ("a_module_of_nobody",)
+
+
+def test_what_a_worker_cannot_read_is_no_lost_worker(engine):
+    placed = engine.place([WITNESS] * 2)
+    with pytest.raises(ModuleNotFoundError, match="a_module_of_nobody") as found:
+        placed.call("echo", Unknown())
+    assert "worker tcp://" in found.value.__notes__[0]
+    with pytest.raises(ModuleNotFoundError, match="a_module_of_nobody"):
+        engine.place([Unknown()])
+    assert len(placed.call("pid")) == 2
+    assert placed.remade == 0
+
+
 def actors(client):
     return {key for held in client.run(lambda dask_worker: list(dask_worker.state.actors)).values() for key in held}
 
@@ -185,25 +204,36 @@ def test_a_client_stays_open_and_actors_go(client):
         assert time.monotonic() < deadline
 
 
+def value_of(shards):
+    """Return a risk of the shards, with the labels and weights that come with them, at some point."""
+    return linear_risk(shards, shards.y, "logistic", sample_weight=shards.weight).evaluate(np.arange(4.0))[0]
+
+
 def test_arrays_of_dask(current, binary):
     X, y = binary
-    one = bmrm.LinearClassifier(tol=1e-6).fit(X, y)
-    chunked, labels = da.from_array(X, chunks=(40, 3)), da.from_array(y, chunks=50)
+    chunked, labels, weight = da.from_array(X, chunks=(40, 3)), da.from_array(y, chunks=50), np.arange(90.0)
     unknown = chunked[chunked[:, 0] > -100.0]
     blocks = chunked.rechunk((30, 4)).map_blocks(sparse.csr_array)
+    one = bmrm.LinearRisk(X, y, "logistic", sample_weight=weight).evaluate(np.arange(4.0))[0]
     for rows, targets in [
         (chunked, labels), (chunked.persist(), labels.persist()), (unknown, y), (unknown, labels), (blocks, labels)
     ]:  # fmt: skip
-        other = bmrm.LinearClassifier(tol=1e-6).fit(rows, targets)
-        assert other.objective_ == pytest.approx(one.objective_, rel=2e-6)
-    np.testing.assert_allclose(one.decision_function(chunked), one.decision_function(X))
-    assert list(one.predict(chunked)) == list(one.predict(X))
-    weighted = bmrm.LinearClassifier(tol=1e-6).fit(chunked, labels, sample_weight=da.arange(90, chunks=90))
-    expected = bmrm.LinearClassifier(tol=1e-6).fit(X, y, sample_weight=np.arange(90.0))
-    assert weighted.objective_ == pytest.approx(expected.objective_, rel=2e-6)
+        weights = weight if rows is chunked else da.from_array(weight, chunks=90)
+        assert value_of(Shards.from_dask(rows, targets, weights)) == pytest.approx(one, rel=1e-12)
     shards = Shards.from_dask(chunked, labels)
     assert set(shards.placed.workers()) <= set(current.nthreads())
     assert shards.source == "partition 0 ... partition 2"
+
+
+def test_estimators_take_arrays_of_dask(current, binary):
+    X, y = binary
+    chunked, labels = da.from_array(X, chunks=(40, 3)), da.from_array(y, chunks=50)
+    one = bmrm.LinearClassifier(loss="logistic", lam=0.01, tol=1e-6).fit(X, y, sample_weight=np.arange(90.0))
+    other = bmrm.LinearClassifier(loss="logistic", lam=0.01, tol=1e-6)
+    other.fit(chunked, labels, sample_weight=da.arange(90.0, chunks=90))
+    assert other.objective_ == pytest.approx(one.objective_, rel=2e-6)
+    np.testing.assert_allclose(one.decision_function(chunked), one.decision_function(X))
+    assert list(one.predict(chunked)) == list(one.predict(X))
 
 
 def test_frames_of_dask(current, binary):
@@ -215,11 +245,11 @@ def test_frames_of_dask(current, binary):
     assert shards.shape == (90, 4)
     assert list(shards.y) == list(frame.label)
     assert list(shards.groups) == list(frame["query"])
-    one = bmrm.LinearClassifier(tol=1e-8).fit(X, frame.label, frame.weight)
+    model = bmrm.LinearClassifier(loss="logistic", lam=0.01, tol=1e-6)
+    objective = model.fit(X, frame.label, frame.weight).objective_
     for other in (shards, Shards.from_dask(parts[list("abcd")], parts["label"], parts["weight"])):
-        fitted = bmrm.LinearClassifier(tol=1e-8).fit(other)
-        assert list(fitted.classes_) == ["no", "yes"]
-        assert fitted.objective_ == pytest.approx(one.objective_, rel=1e-7)
+        assert model.fit(other).objective_ == pytest.approx(objective, rel=2e-6)
+        assert list(model.classes_) == ["no", "yes"]
     some = parts[parts["query"] == 1]  # two partitions are left without rows
     assert [about.rows for about in Shards.from_dask(some[list("abcd")]).about] == [30]
 

@@ -202,7 +202,7 @@ class LinearClassifier(ClassifierMixin, PartialModel):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (m, d), data frame, or Store
+        X : array or sparse matrix of shape (m, d), data frame, Store, Shards, or array or data frame of Dask
             float32 and float64, C-ordered or of compressed rows, are used in place.
         y : array-like of shape (m,)
             Labels of any kind.

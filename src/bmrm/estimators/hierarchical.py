@@ -138,7 +138,7 @@ class HierarchicalClassifier(ClassifierMixin, JointModel):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (m, d), data frame, or Store
+        X : array or sparse matrix of shape (m, d), data frame, Store, Shards, or array or data frame of Dask
         y : array-like of shape (m,)
             Names of nodes; paths such as ``"a/b/c"`` where no tree is given.
         sample_weight : array-like of shape (m,), optional

@@ -116,7 +116,7 @@ class MultilabelClassifier(ClassifierMixin, JointModel):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (m, d), data frame, or Store
+        X : array or sparse matrix of shape (m, d), data frame, Store, Shards, or array or data frame of Dask
         y : matrix (m, k) of zeros and ones, dense or sparse, or a sequence of m sets of labels
             Rows with no label, or with all of them, order nothing and are named in a warning.
         sample_weight : array-like of shape (m,), optional

@@ -148,7 +148,7 @@ class NoveltyDetector(OutlierMixin, LinearModel):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (m, d), data frame, or Store
+        X : array or sparse matrix of shape (m, d), data frame, Store, Shards, or array or data frame of Dask
             float32 and float64, C-ordered or of compressed rows, are used in place.
         y : ignored
             There are no targets.

@@ -98,7 +98,7 @@ class OrdinalRegressor(RegressorMixin, JointModel):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (m, d), data frame, or Store
+        X : array or sparse matrix of shape (m, d), data frame, Store, Shards, or array or data frame of Dask
         y : array-like of shape (m,)
             Grades: numbers, at least two different ones.
         sample_weight : array-like of shape (m,), optional

@@ -103,7 +103,7 @@ class Ranker(JointModel):
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (m, d), data frame, or Store
+        X : array or sparse matrix of shape (m, d), data frame, Store, Shards, or array or data frame of Dask
         y : array-like of shape (m,)
             Grades: larger is more relevant.
         qid : array-like of shape (m,), optional

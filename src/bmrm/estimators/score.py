@@ -165,7 +165,7 @@ class ScoreClassifier(ClassifierMixin, JointModel):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (m, d), data frame, or Store
+        X : array or sparse matrix of shape (m, d), data frame, Store, Shards, or array or data frame of Dask
         y : array-like of shape (m,)
             Two labels of any kind; the larger one is positive.
         sample_weight : array-like of shape (m,), optional

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
+import uuid
+import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -30,47 +32,65 @@ def unpacked(data: bytes) -> Any:
 
 
 class Holder:
-    """The actor: makes an object and calls its methods; what goes wrong in them is an answer, not a lost worker.
+    """The actor: has an object, and can call those of all actors of its worker.
+
+    So a worker is sent one message for all its shards, with one w. What goes wrong in an object is an answer, not a
+    lost worker.
 
     Parameters
     ----------
+    name : str
+        The key of the actor.
     *parts
         Arguments of the function that makes the object.
     """
 
-    def __init__(self, *parts: Any) -> None:
+    def __init__(self, name: str, *parts: Any) -> None:
         self._parts: tuple[Any, ...] = parts
         self._object: Any = None
+        _here[name] = self
 
-    def make(self, common: bytes, maker: bytes) -> bytes:
-        """Make the object by a pickled function; return as `call` does."""
-        return _replied(lambda: self._keep(unpacked(maker)(*self._parts)))
+    def call(self, function: str, common: bytes, own: bytes) -> bytes:
+        """Let actors of this worker do something; return, pickled, the replies of those that are here.
 
-    def _keep(self, value: Any) -> None:
-        self._object, self._parts = value, ()
-
-    def call(self, common: bytes, own: bytes) -> bytes:
-        """Return whether a method ended well, its value or exception, and its seconds, pickled.
+        If this worker cannot read the message, for it lacks a module, that exception is returned.
 
         Parameters
         ----------
+        function : {"made", "asked"}
         common : bytes
-            The method, and the arguments that all objects get.
+            Pickled: the method to call, and the arguments that all objects get.
         own : bytes
-            Further arguments.
+            Pickled: by name, what each actor gets beside: the function that makes its object, or further arguments.
         """
+        try:
+            shared = unpacked(common)
+            found = {name: (_here.get(name), more) for name, more in unpacked(own).items()}
+        except Exception as error:
+            return packed(_portable(error))
+        return packed(
+            {name: _replied(getattr(actor, function), shared, more) for name, (actor, more) in found.items() if actor}
+        )
 
-        def called() -> Any:
-            method, arguments = unpacked(common)
-            return getattr(self._object, method)(*arguments, *unpacked(own))
+    def made(self, shared: Any, maker: Callable[..., Any]) -> None:
+        """Make the object."""
+        self._object, self._parts = maker(*self._parts), ()
 
-        return _replied(called)
+    def asked(self, shared: tuple[str, tuple[Any, ...]], own: tuple[Any, ...]) -> Any:
+        """Call a method of the object."""
+        method, arguments = shared
+        return getattr(self._object, method)(*arguments, *own)
 
 
-def _replied(work: Callable[[], Any]) -> bytes:
+_here: weakref.WeakValueDictionary[str, Holder] = weakref.WeakValueDictionary()
+
+
+def _replied(work: Callable[..., Any], *arguments: Any) -> bytes:
+    """Return whether it ended well, the value or the exception, and the seconds, pickled."""
     began = time.perf_counter()
     try:
-        return packed((True, work(), time.perf_counter() - began))
+        value = work(*arguments)
+        return packed((True, value, time.perf_counter() - began))
     except Exception as error:
         return packed((False, _portable(error), 0.0))
 
@@ -96,12 +116,13 @@ class Recipe:
     """
 
     def __init__(self, client: Any, maker: Maker, parts: Sequence[Any] = ()) -> None:
-        self.client, self.maker, self.parts = client, packed(maker), parts
+        self.client, self.maker, self.parts = client, maker, parts
 
     def submitted(self, address: str) -> Any:
         """Return the future of a new actor, without its object: near its parts, else on that worker if possible."""
         where = {} if self.parts else {"workers": [address], "allow_other_workers": True}
-        return self.client.submit(Holder, *self.parts, actor=True, pure=False, **where)
+        name = f"bmrm_shard-{uuid.uuid4().hex}"
+        return self.client.submit(Holder, name, *self.parts, key=name, actor=True, pure=False, **where)
 
 
 class _Cluster(Protocol):
@@ -152,11 +173,11 @@ class DaskPlaced(Placed):
     ) -> list[Answer]:
         if len(self._recipes) != self.n_shards:
             raise EngineError("these shards have been released: place them again")
-        common, own = packed((method, arguments)), dict(zip(shards, map(packed, each)))
+        common, own = packed((method, arguments)), dict(zip(shards, each))
         replies: dict[int, bytes] = {}
         self._losses.clear()
         while left := [shard for shard in shards if shard not in replies]:
-            answered, lost = self._client.sync(self._round, left, common, own)
+            answered, lost = self._round("asked", common, {shard: own[shard] for shard in left})
             replies |= answered
             self._replace(lost)
         return [self._answer(shard, replies[shard]) for shard in shards]
@@ -167,34 +188,60 @@ class DaskPlaced(Placed):
             raise noted(value, shard, self._where[shard])
         return Answer(value, seconds)
 
-    async def _round(
-        self, shards: list[int], common: bytes, own: dict[int, bytes], function: str = "call"
-    ) -> tuple[dict[int, bytes], dict[int, str]]:
-        """Call actors all at once; return the replies, and why others gave none."""
-        calls = {asyncio.ensure_future(self._request(shard, function, common, own[shard])): shard for shard in shards}
+    def _round(self, function: str, common: bytes, own: dict[int, Any]) -> tuple[dict[int, bytes], dict[int, str]]:
+        """Call the actors of some shards, all at once; return their replies, and why others gave none."""
+        together: dict[str, dict[int, Any]] = {}
+        for shard, more in own.items():
+            together.setdefault(self._where[shard], {})[shard] = more
+        messages = {
+            address: (function, common, packed({self._futures[shard].key: more for shard, more in shards.items()}))
+            for address, shards in together.items()
+        }
+        answers, failures = self._client.sync(self._sent, messages, {a: list(s) for a, s in together.items()})
+        lost = {shard: reason for address, reason in failures.items() for shard in together[address]}
         replies: dict[int, bytes] = {}
-        lost: dict[int, str] = {}
+        for address, answer in answers.items():
+            found = unpacked(answer)
+            if isinstance(found, Exception):
+                raise noted(found, next(iter(together[address])), address)
+            for shard in together[address]:
+                if (name := self._futures[shard].key) in found:
+                    replies[shard] = found[name]
+                else:
+                    lost[shard] = f"the worker {address} does not have it"
+        return replies, lost
+
+    async def _sent(
+        self, messages: dict[str, tuple[str, bytes, bytes]], shards: dict[str, list[int]]
+    ) -> tuple[dict[str, bytes], dict[str, str]]:
+        """Send a message to each worker; return the answers, and why others gave none."""
+        calls = {
+            asyncio.ensure_future(self._request(address, self._futures[shards[address][0]].key, message)): address
+            for address, message in messages.items()
+        }
+        answers: dict[str, bytes] = {}
+        failures: dict[str, str] = {}
         waiting = set(calls)
         while waiting:
             done, waiting = await asyncio.wait(waiting, timeout=_LOOK)
             for call in done:
                 error = call.exception()
                 if error is None:
-                    replies[calls[call]] = call.result()
+                    answers[calls[call]] = call.result()
                 else:
-                    lost[calls[call]] = f"{type(error).__name__}: {error}"
-            for call in [call for call in waiting if self._futures[calls[call]].status != "finished"]:
-                call.cancel()  # connecting to a worker that is gone would be tried for half a minute
-                waiting.discard(call)
-                lost[calls[call]] = "the scheduler has lost its worker"
-        return replies, lost
+                    failures[calls[call]] = f"{type(error).__name__}: {error}"
+            for call in list(waiting):
+                if any(self._futures[shard].status != "finished" for shard in shards[calls[call]]):
+                    call.cancel()  # connecting to a worker that is gone would be tried for half a minute
+                    waiting.discard(call)
+                    failures[calls[call]] = "the scheduler has lost its worker"
+        return answers, failures
 
-    async def _request(self, shard: int, function: str, common: bytes, own: bytes) -> bytes:
-        """Return the reply of an actor."""
+    async def _request(self, address: str, name: str, message: tuple[str, bytes, bytes]) -> bytes:
+        """Return what an actor answers."""
         from distributed.protocol import to_serialize
 
-        what = {"function": function, "actor": self._futures[shard].key, "args": [*map(to_serialize, (common, own))]}
-        address = self._where[shard]
+        what = {"function": "call", "actor": name, "args": [to_serialize(part) for part in message]}
         if self._engine.direct:
             answer = await self._client.rpc(address).actor_execute(**what)
         else:
@@ -234,7 +281,7 @@ class DaskPlaced(Placed):
                 lost[shard] = "the scheduler has lost its worker"
         made = [shard for shard in shards if shard not in lost]
         makers = {shard: self._recipes[shard].maker for shard in made}
-        replies, silent = self._client.sync(self._round, made, b"", makers, "make")
+        replies, silent = self._round("made", packed(None), makers)
         for shard, reply in replies.items():
             self._answer(shard, reply)
         self._check_reachable(silent)
@@ -258,12 +305,12 @@ class DaskPlaced(Placed):
             return ""
         if future.status == "cancelled":
             self._engine.workers()  # says so if the scheduler is gone
-            raise EngineError(
-                f"the Dask scheduler gave up making shard {shard}; is bmrm installed where the scheduler runs?"
-            )
+            raise EngineError(f"the Dask scheduler has cancelled shard {shard}")
         error = future.exception()
         if isinstance(error, KilledWorker):
             raise WorkerLost(f"shard {shard}: every worker that made it was lost ({error})") from error
+        if "deserialization of the task graph" in str(error):
+            raise EngineError("the Dask scheduler cannot import bmrm: install it where the scheduler runs") from error
         if "Worker holding Actor was lost" in str(error):
             return "the scheduler has lost its worker"
         raise noted(error, shard, "of Dask")
