@@ -128,9 +128,9 @@ class ConvexityCheck:
 class Audit:
     """Asks the same w twice at moments that nobody knows before: answers that differ were not computed from the data.
 
-    Both are asked for anew, so that an honest shard computes the same numbers from the same w. The first w is kept after
-    the second evaluation; every comparison keeps the next one. Between them lie 2 to 4 evaluations at first, later up
-    to 64, so that few requests come on top.
+    Both are asked for anew, so that an honest shard computes the same numbers from the same w. The first w is kept
+    after the second evaluation; every comparison keeps the next one. Between them lie 2 to 4 evaluations at first,
+    later up to 64, so that few requests come on top.
 
     Parameters
     ----------

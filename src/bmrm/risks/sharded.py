@@ -40,8 +40,8 @@ class ShardedRisk(LinearRisk):
     y, loss, sample_weight, groups, intercept, offset, n_threads
         As for `LinearRisk`, for all rows in the order of the shards.
     checked : bool
-        Whether the answers of each shard are compared with each other (`ConvexityCheck`, `Audit`): a worker that returns wrong
-        numbers is named by a `LiarError`, unless its lies fit together.
+        Whether the answers of each shard are compared with each other (`ConvexityCheck`, `Audit`): a worker that
+        returns wrong numbers is named by a `LiarError`, unless its lies fit together.
 
     Examples
     --------
