@@ -76,10 +76,9 @@ def test_losses_that_owners_cannot_sum(loss, data):
 def test_different_numbers_of_features_are_said_once(data):
     X, y = data
     owners = [bmrm.Owner((X[:150], y[:150]), "wide"), bmrm.Owner((X[150:, :3], y[150:]), "narrow")]
-    with (
-        pytest.warns(UserWarning, match=r"the owners have 3 \(narrow\) to 5 features; taken as 5") as said,
-        OwnersRisk(owners, "hinge", lam=0.1) as risk,
-    ):
+    with pytest.warns(UserWarning, match=r"the owners have 3 \(narrow\) to 5 features; taken as 5") as said:
+        risk = OwnersRisk(owners, "hinge", lam=0.1)
+    with risk:
         whole = X.copy()
         whole[150:, 3:] = 0.0
         assert risk.evaluate(np.ones(5))[0] == pytest.approx(LinearRisk(whole, y, "hinge").evaluate(np.ones(5))[0])
@@ -189,7 +188,7 @@ def test_garbage_ends_the_connection_not_the_server(data):
                 with contextlib.suppress(ConnectionResetError):
                     assert connection.recv(100) == b""
         with OwnersRisk([address], "hinge", lam=0.1) as risk:
-            assert risk.evaluate(np.zeros(5))[0] == 1.0
+            assert risk.evaluate(np.zeros(5))[0] == pytest.approx(1.0)
     assert sum(entry["what"] == "disconnected" for entry in owner.log.entries) == len(GARBAGE)
 
 
