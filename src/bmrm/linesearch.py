@@ -97,7 +97,7 @@ class _Trials:
         self.problem, self.along, self.line = problem, along, line
         self.smooth = {Trait.SMOOTH_RISK, Trait.SMOOTH_REGULARIZER} <= problem.traits
         self.endless = problem.risk.floor == -np.inf
-        self.farthest = _farthest(problem, along, line)
+        self.noise, self.farthest = problem.risk.noise, _farthest(problem, along, line)
 
     def at(self, t: float) -> _Trial:
         return self.all_at([t])[0]
@@ -131,19 +131,19 @@ def _in_rounds(trials: _Trials, guess: float) -> float:
                 upper = here
         best = lower if upper is None or lower.value <= upper.value else upper
         ts = _next_round(lower, upper, trials.farthest)
-        if not ts or _is_near(start, best, lower, upper):
+        if not ts or _is_near(start, best, lower, upper, trials.noise):
             break
         seen = trials.all_at(ts)
     return _down(trials.at, lower).t if upper is None and trials.endless else best.t
 
 
-def _is_near(start: _Trial, best: _Trial, lower: _Trial, upper: _Trial | None) -> bool:
+def _is_near(start: _Trial, best: _Trial, lower: _Trial, upper: _Trial | None, noise: float) -> bool:
     """Whether next to nothing is left of the way down, by where the tangents at the ends of the bracket meet."""
     if upper is None or not np.isfinite(upper.value):
         return False
     meet = _next_trial(lower, upper, smooth=False)
     bound = max(lower.value + lower.slope * (meet - lower.t), upper.value + upper.left * (meet - upper.t))
-    return best.value - bound <= _FINE * (start.value - best.value) + 4.0 * _EPS * abs(best.value)
+    return best.value - bound <= _FINE * (start.value - best.value) + 4.0 * _EPS * abs(best.value) + noise
 
 
 def _next_round(lower: _Trial, upper: _Trial | None, farthest: float) -> list[float]:

@@ -207,6 +207,7 @@ class OwnersRisk(Risk):
         self.parts.watchers.append(self._note)
         self.parts.zero = self.parts.best = self.at(np.zeros(self.dim)).value
         if isinstance(self.parts, MaskedParts):
+            self.noise = 2.0 * self.parts.error
             self.parts.charge(self, self._bound, self.lam)
 
     def _labels(self, classes: Any, positive: Any) -> tuple[list[Any] | None, int | None]:
