@@ -97,6 +97,7 @@ class _Trials:
         self.problem, self.along, self.line = problem, along, line
         self.smooth = {Trait.SMOOTH_RISK, Trait.SMOOTH_REGULARIZER} <= problem.traits
         self.endless = problem.risk.floor == -np.inf
+        self.noise, self.farthest = problem.risk.noise, _farthest(problem, along, line)
 
     def at(self, t: float) -> _Trial:
         return self.all_at([t])[0]
@@ -114,7 +115,7 @@ def _in_rounds(trials: _Trials, guess: float) -> float:
 
     The tangents at its ends meet below the minimum: that tells how much of the way down is left.
     """
-    seen = trials.all_at([share * guess for share in _SPREAD])
+    seen = trials.all_at(sorted({min(share * guess, trials.farthest) for share in _SPREAD}))
     start = seen[0]
     if start.slope >= 0.0:
         return 0.0
@@ -129,26 +130,26 @@ def _in_rounds(trials: _Trials, guess: float) -> float:
             elif not here.falls and (upper is None or here.t < upper.t):
                 upper = here
         best = lower if upper is None or lower.value <= upper.value else upper
-        ts = _next_round(lower, upper)
-        if not ts or _is_near(start, best, lower, upper):
+        ts = _next_round(lower, upper, trials.farthest)
+        if not ts or _is_near(start, best, lower, upper, trials.noise):
             break
         seen = trials.all_at(ts)
     return _down(trials.at, lower).t if upper is None and trials.endless else best.t
 
 
-def _is_near(start: _Trial, best: _Trial, lower: _Trial, upper: _Trial | None) -> bool:
+def _is_near(start: _Trial, best: _Trial, lower: _Trial, upper: _Trial | None, noise: float) -> bool:
     """Whether next to nothing is left of the way down, by where the tangents at the ends of the bracket meet."""
     if upper is None or not np.isfinite(upper.value):
         return False
     meet = _next_trial(lower, upper, smooth=False)
     bound = max(lower.value + lower.slope * (meet - lower.t), upper.value + upper.left * (meet - upper.t))
-    return best.value - bound <= _FINE * (start.value - best.value) + 4.0 * _EPS * abs(best.value)
+    return best.value - bound <= _FINE * (start.value - best.value) + 4.0 * _EPS * abs(best.value) + noise
 
 
-def _next_round(lower: _Trial, upper: _Trial | None) -> list[float]:
+def _next_round(lower: _Trial, upper: _Trial | None, farthest: float) -> list[float]:
     """Return steps inside the bracket: even ones, and where a straight and a curved line would have their minimum."""
     if upper is None:
-        return [4.0**k * lower.t for k in range(1, 7)]
+        return sorted({t for k in range(1, 7) if (t := min(4.0**k * lower.t, farthest)) > lower.t})
     ts = [lower.t + share * (upper.t - lower.t) for share in _EVEN]
     ts += [_next_trial(lower, upper, smooth) for smooth in (False, True)]
     return sorted({t for t in ts if lower.t < t < upper.t})
@@ -164,7 +165,7 @@ def _by_slope(trials: _Trials, guess: float, enough: float) -> float:
         return 0.0
     upper, t = None, guess
     for _ in range(_BUDGET):
-        here = trials.at(t)
+        here = trials.at(min(t, trials.farthest))
         if here.value < best.value:
             best = here
         if abs(here.slope) <= enough * abs(start.slope) and best is here:
@@ -201,6 +202,26 @@ def _next_trial(lower: _Trial, upper: _Trial | None, smooth: bool) -> float:
     drop = lower.value + lower.slope * width - upper.value
     meet = upper.t + drop / (upper.left - lower.slope) if upper.left > lower.slope else lower.t + 0.5 * width
     return float(np.clip(meet, lower.t, upper.t))
+
+
+def _farthest(problem: Problem, along: Along, line: Line) -> float:
+    """Return a step beyond which no J is below that of the start: lam Omega + floor alone is above it.
+
+    Nothing is lost by trying no longer steps, and owners of data need not answer at a w that no run has any use for.
+    """
+    value, floor = line.start.value, problem.risk.floor
+    if not (np.isfinite(floor) and np.isfinite(value)):
+        return np.inf
+    level = along.evaluate(0.0)[0] + (1.0 + 1e-9) * max(value - floor, 0.0) / problem.lam
+    ends = [np.inf]
+    if along.q > 0.0:
+        rest = max(level - along.constant, 0.0)
+        ends.append((np.sqrt(along.p * along.p + 2.0 * along.q * rest) - along.p) / along.q)
+    if along.absolute is not None:
+        start, direction, weight = along.absolute
+        speed = float(np.sum(weight * np.abs(direction)))
+        ends += [(level + float(np.sum(weight * np.abs(start)))) / speed] if speed > 0.0 else []
+    return float(min(ends))
 
 
 def _longest_step(problem: Problem, line: Line) -> float:

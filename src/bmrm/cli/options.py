@@ -78,6 +78,7 @@ class TrainOptions:
     shards: int | None = None
     owners: str | None = None
     masked: bool = False
+    mask_bits: int = 40
     ca: Path | None = None
     certificate: Path | None = None
     key: Path | None = None

@@ -68,12 +68,13 @@ def _fit(owners: Owners, options: TrainOptions, parts: Parts) -> Fit:
     def problem(number: int) -> Problem:
         return OwnersRisk(
             owners, loss, lam=lam, regularizer=parts.regularizer, intercept=intercept, classes=classes,
-            positive=positives[number], masked=options.masked,
+            positive=positives[number], masked=options.masked, scale=2.0**-options.mask_bits,
         ).problem  # fmt: skip
 
     results = solved(problem, len(positives), options, replace(parts, loss=loss), slim=True)
     if isinstance(loss, ClassLoss) and loss.n_classes is None:
-        loss = replace(loss, n_classes=len(classes or ()))  # type: ignore[type-var]
+        assert classes is not None
+        loss = replace(loss, n_classes=len(classes))  # type: ignore[type-var]
     coef, constants = coefficients(owners.n_features, intercept, loss, results)
     used = {"lam": lam, "intercept": intercept}
     model = model_of(options, used, Targets(loss, [None], classes), results, coef, constants)

@@ -65,6 +65,8 @@ _PARAMETER: dict[str, Any] = {"multiple": True, "metavar": "NAME=VALUE"}
 @click.option("--workers", type=_COUNT, help="Of a Dask cluster on this machine, where there is no --scheduler.")
 @click.option("--owners", help="Train with the owners at host:port,host:port ('bmrm serve-shard'), without a FILE.")
 @click.option("--masked", is_flag=True, help="Owners mask their answers: only sums over all of them are seen here.")
+@click.option("--mask-bits", type=click.IntRange(1, 50), default=40, show_default=True,
+              help="Of masked numbers, below the largest at w = 0; 22 are left above.")  # fmt: skip
 @click.option("--ca", type=_PATH, help="What the owners' certificates must be signed by (PEM).")
 @click.option("--certificate", type=_PATH, help="For owners that ask for one (PEM).")
 @click.option("--key", type=_PATH, help="Of the certificate.")

@@ -51,7 +51,7 @@ class GuardSettings:
     100000
     """
 
-    patience: int = 1000
+    patience: int = 3000
     budget: int = 100_000
     slack: float = 10.0
     trust: float = 100.0
@@ -68,8 +68,9 @@ class Guard:
     """Watches one run on behalf of an owner whose risk is R_s, with the share c_s of R.
 
     Every minimizer has lam Omega(w) <= J(0) - floor, because J(w) <= J(0) there and R >= floor. So does every minimizer
-    of planes below R that a bundle method asks for. Trials of line searches and steps of quasi-Newton methods go
-    farther, by a small factor: w / slack must satisfy the inequality. Only penalized coordinates count in Omega.
+    of planes below R that a bundle method asks for, and every trial of a line search, as long as they start at a w that
+    is no worse than 0 (``benchmarks/guard.py``). Those that start elsewhere may be farther out: so it is w / slack that
+    must satisfy the inequality. Only penalized coordinates count in Omega.
 
     J(0) is announced; it is believed up to ``trust`` times this owner's own. The best objective announced is compared
     with what this owner's own risk makes of the points it was asked about: no w has an objective below

@@ -108,7 +108,7 @@ def encoded(x: Array, q: float, parties: int) -> Words:
     if not (np.abs(n) < most).all():
         raise Refused(
             f"an answer has a number that is too large for masks with the step {q:.3g}: at most {most * q:.3g} is "
-            f"possible; take a coarser scale"
+            f"possible; take a coarser scale (fewer bits)"
         )
     return n.astype(np.int64).view(np.uint64)
 

@@ -27,8 +27,7 @@ from bmrm.regularizers import Regularizer, Separable, Zero
 from bmrm.regularizers import get as get_regularizer
 from bmrm.risks.base import Array, Risk
 from bmrm.risks.inputs import made_loss, traits_of
-from bmrm.risks.liars import ConvexityCheck
-from bmrm.risks.remote import TOUCHED
+from bmrm.risks.remote import TOUCHED, watch
 
 
 class Owners:
@@ -138,7 +137,8 @@ class OwnersRisk(Risk):
     scale : float
         Step of the fixed-point numbers of masked sums, in units of the largest number at w = 0; a power of two.
     checked : bool
-        Whether answers of an owner that exclude each other are an error (`ConvexityCheck`); not possible under masks.
+        Whether answers of an owner that exclude each other, or change when they are asked for again, are an error
+        (`ConvexityCheck`, `Audit`); not possible under masks.
     **connection
         ``tls``, ``insecure`` and ``timeout`` of `Owners`.
 
@@ -203,10 +203,11 @@ class OwnersRisk(Risk):
         placed = self.owners.placed
         self.parts = MaskedParts(placed, terms, self.dim, scale) if self.masked else OwnerParts(placed, terms, self.dim)
         if checked and not self.masked:
-            self.parts.watchers.append(ConvexityCheck(self.owners.names, self.floor))
+            watch(self, self.parts, self.owners.names)
         self.parts.watchers.append(self._note)
         self.parts.zero = self.parts.best = self.at(np.zeros(self.dim)).value
         if isinstance(self.parts, MaskedParts):
+            self.noise = 2.0 * self.parts.error
             self.parts.charge(self, self._bound, self.lam)
 
     def _labels(self, classes: Any, positive: Any) -> tuple[list[Any] | None, int | None]:

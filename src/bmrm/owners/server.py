@@ -67,6 +67,7 @@ class ShardServer:
             self._listening = socket.create_server((host, port), family=_family(host))
         except (OSError, OverflowError) as error:
             raise DataError(f"{host}:{port}: cannot be listened at ({error})") from error
+        self._listening.settimeout(0.2)  # so often it is looked whether to close
         self._connections: set[socket.socket] = set()
         self._threads: set[threading.Thread] = set()
         self._lock, self._closing = threading.Lock(), threading.Event()
@@ -86,7 +87,6 @@ class ShardServer:
 
     def serve(self) -> None:
         """Accept coordinators until the server is closed."""
-        self._listening.settimeout(0.2)
         while not self._closing.is_set():
             try:
                 connection, peer = self._listening.accept()

@@ -41,6 +41,8 @@ class Risk(ABC):
         Threads for vectors as long as w.
     cheap_lines : bool
         Whether a trial on a line costs less than an evaluation, because points keep their scores.
+    noise : float
+        How much values may be off beside rounding, because sums are told in fixed steps.
     plane_bytes : int or None
         How many bytes of planes there is room for, where memory is limited.
     """
@@ -52,6 +54,7 @@ class Risk(ABC):
     products: int = 0
     n_threads: int = 1
     cheap_lines: bool = False
+    noise: float = 0.0
     plane_bytes: int | None = None
     _last: Any = None
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import random
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from bmrm.parallel.base import EngineError
 from bmrm.risks.base import Array
 
 _ROUNDING = 1e-9  # of the numbers compared: far above rounding, far below a lie that matters
+_SAME = 1e-6  # of a subgradient: the same numbers, computed elsewhere
 _KEPT = 64
 
 
@@ -121,3 +123,56 @@ class ConvexityCheck:
                 f"{self.names[shard]}: its answers {first} and {second} exclude each other: by answer {by} its risk is "
                 f"at least {least:.6g} where answer {at} says {value:.6g}"
             )
+
+
+class Audit:
+    """Asks the same w twice at moments that nobody knows before: answers that differ were not computed from the data.
+
+    Both are asked for anew, so that an honest shard computes the same numbers from the same w. The first w is kept
+    after the second evaluation; every comparison keeps the next one. Between them lie 2 to 4 evaluations at first,
+    later up to 64, so that few requests come on top.
+
+    Parameters
+    ----------
+    ask : callable
+        w to a mapping from "value" and "subgradient" to what the shards answer.
+    names : sequence of str
+        Of the shards.
+    """
+
+    def __init__(self, ask: Callable[[Array], Mapping[str, Sequence[tuple[float, Any]]]], names: Sequence[str]) -> None:
+        self._ask, self.names = ask, list(names)
+        self._draw = random.SystemRandom()
+        self._gap, self._left, self._asking = 2, 2, False
+        self._kept: tuple[Array, Mapping[str, Sequence[tuple[float, Any]]]] | None = None
+
+    def __call__(self, w: Array, found: Mapping[str, Sequence[tuple[float, Any]]], shards: Sequence[int]) -> None:
+        """Count an evaluation; when it is time, compare the w that is kept, and keep this one."""
+        if self._asking or "subgradient" not in found:
+            return
+        self._left -= 1
+        if self._left > 0:
+            return
+        self._asking = True
+        try:
+            if self._kept is not None:
+                self._compare(*self._kept, shards)
+            self._kept = w.copy(), self._ask(w)
+        finally:
+            self._asking = False
+        self._left = self._draw.randint(self._gap, 2 * self._gap)
+        self._gap = min(2 * self._gap, 32)
+
+    def _compare(self, w: Array, before: Mapping[str, Sequence[tuple[float, Any]]], shards: Sequence[int]) -> None:
+        again = self._ask(w)
+        for place, shard in enumerate(shards):
+            values, slopes = ([found[what][place][1] for found in (before, again)] for what in ("value", "subgradient"))
+            if not np.isfinite(values).all():
+                continue
+            apart = float(np.linalg.norm(slopes[0] - slopes[1]))
+            same = abs(values[0] - values[1]) <= _ROUNDING * max(map(abs, values))
+            if not (same and apart <= _SAME * float(np.linalg.norm(slopes[0]))):
+                raise LiarError(
+                    f"{self.names[shard]}: has answered the same w differently: values {values[0]:.10g} and "
+                    f"{values[1]:.10g}, subgradients {apart:.3g} apart"
+                )

@@ -14,6 +14,7 @@ from bmrm import _core
 from bmrm._states import kept
 from bmrm.parallel.base import Placed, WorkerLost
 from bmrm.risks.base import Array, Line, Point, Risk
+from bmrm.risks.liars import Audit, ConvexityCheck
 from bmrm.risks.shard import LineName, Missing, PointName
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -276,6 +277,18 @@ class RemoteLine(Line):
                 value, left, right = (float(sum(c * row[k] for c, row in rows)) for k in range(3))
                 self.trials[t] = value, left, right
         return [self.trials[t] for t in ts]
+
+
+def watch(risk: Risk, parts: Parts, names: Sequence[str]) -> None:
+    """Check all answers from now on: against earlier ones, and now and then by asking again."""
+
+    def again(w: Array) -> dict[str, list[tuple[float, Any]]]:
+        products = risk.products  # of the run itself
+        found = RemotePoint(risk, parts, w).find("value", "subgradient", "offset")
+        risk.products = products
+        return {"value": found[0], "subgradient": found[1]}
+
+    parts.watchers += [ConvexityCheck(names, risk.floor), Audit(again, names)]
 
 
 def weighted_sum(shares: Sequence[tuple[float, Array]], dim: int) -> Array:

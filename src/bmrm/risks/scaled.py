@@ -55,7 +55,7 @@ class ScaledRisk(Risk):
         self.risk, self.c = risk, c
         self.dim, self.floor = risk.dim, risk.floor
         self.traits = risk.traits - OF_ROWS
-        self.cheap_lines = risk.cheap_lines
+        self.cheap_lines, self.noise = risk.cheap_lines, risk.noise
         self.unpenalized, self.n_threads, self.plane_bytes = risk.unpenalized, risk.n_threads, risk.plane_bytes
 
     @property

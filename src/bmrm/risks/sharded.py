@@ -14,9 +14,8 @@ from bmrm.losses import Loss
 from bmrm.losses.vector import ClassLoss
 from bmrm.risks.base import Array
 from bmrm.risks.inputs import made_loss
-from bmrm.risks.liars import ConvexityCheck
 from bmrm.risks.linear import LinearRisk
-from bmrm.risks.remote import TOUCHED, Parts, RemotePoint
+from bmrm.risks.remote import TOUCHED, Parts, RemotePoint, watch
 
 
 def linear_risk(X: Any, y: Any, loss: Loss | str, *args: Any, **options: Any) -> LinearRisk:
@@ -41,8 +40,8 @@ class ShardedRisk(LinearRisk):
     y, loss, sample_weight, groups, intercept, offset, n_threads
         As for `LinearRisk`, for all rows in the order of the shards.
     checked : bool
-        Whether the answers of each shard are compared with each other (`ConvexityCheck`): a worker that returns wrong
-        numbers is named by a `LiarError`, unless its lies fit together.
+        Whether the answers of each shard are compared with each other (`ConvexityCheck`, `Audit`): a worker that
+        returns wrong numbers is named by a `LiarError`, unless its lies fit together.
 
     Examples
     --------
@@ -84,7 +83,7 @@ class ShardedRisk(LinearRisk):
         self.parts = Parts(matrix.placed, "add_linear", (loss, self.design.intercept, matrix.n_cols), each)
         if checked:
             names = [f"shard {s} (worker {worker})" for s, worker in enumerate(matrix.placed.workers())]
-            self.parts.watchers.append(ConvexityCheck(names, self.floor))
+            watch(self, self.parts, names)
 
     def evaluate(self, w: Array) -> tuple[float, Array]:
         """Return the value and one subgradient: one round trip."""
