@@ -94,7 +94,7 @@ def _signals(**handlers: Any) -> Iterator[None]:
         yield
     finally:
         for number, handler in before.items():
-            signal.signal(number, handler)
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
 def _serve(wire: Wire) -> bool:
@@ -256,7 +256,7 @@ class MPIEngine(Engine):
         if not self._until(list(missing), here, time.monotonic() + _START):
             atexit.register(self._wire.abort)
             ranks = ", ".join(map(str, missing))
-            raise EngineError(f"rank {ranks} has not come to the engine within {_START:g} s")
+            raise EngineError(f"these ranks have not come to the engine within {_START:g} s: {ranks}")
         for rank in self.alive[1:]:
             self._or_lost(rank, self._wire.send, packed(_HELLO, None))
 
