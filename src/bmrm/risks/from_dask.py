@@ -96,8 +96,10 @@ def partitions(
     X: Any, y: Any, weight: Any, groups: Any, engine: DaskEngine | None
 ) -> tuple[list[DaskPart], Engine | None, list[float]]:
     """Return what makes the shards, the engine, and the rows of each."""
-    if not is_dask(X):
+    if not is_dask(X) or not hasattr(X, "ndim"):
         raise TypeError(f"X must be a Dask array or a Dask data frame, got {type(X).__name__}")
+    if X.ndim != 2:
+        raise DataError(f"X has {X.ndim} dimensions; expected 2, one row per example")
     given = {what: value for what, value in (("y", y), ("weight", weight), ("groups", groups)) if value is not None}
     columns = {what: value for what, value in given.items() if isinstance(value, str)}
     given = {what: value for what, value in given.items() if what not in columns}
@@ -135,8 +137,6 @@ def _array(X: Any, columns: dict[str, Any]) -> Any:
     """Return the array with whole rows in each chunk."""
     for what, name in columns.items():
         raise DataError(f"{what}={name!r} names a column of a data frame, but X is an array")
-    if X.ndim != 2:
-        raise DataError(f"X has {X.ndim} dimensions; expected 2, one row per example")
     return X if X.numblocks[1] == 1 else X.rechunk({1: -1})
 
 
