@@ -28,7 +28,7 @@ SETTINGS = {
     "hinge, bmrm": ("--loss", "hinge", "--solver", "bmrm", "--lam", "1e-6", "--max-iter", "250"),
     "hinge, ls_bmrm, l1": ("--loss", "hinge", "--solver", "ls_bmrm", "--regularizer", "l1", "--max-iter", "120"),
     "logistic, lbfgs": ("--loss", "logistic", "--solver", "lbfgs", "--lam", "1e-8"),
-    "hinge, auto, four classes": ("--loss", "hinge", "--multiclass", "one_vs_rest", "--lam", "1e-6"),
+    "hinge, auto, four classes": ("--loss", "hinge", "--multiclass", "one_vs_rest", "--max-iter", "40"),
     "squared_hinge, sgd": ("--loss", "squared_hinge", "--solver", "sgd", "--max-iter", "150"),
 }
 CHECKPOINT = ("--checkpoint", "run.checkpoint", "--checkpoint-seconds", "0.02", "--resume")

@@ -62,6 +62,20 @@ def test_every_solver_that_fits_goes_on_bit_for_bit(place, loss, regularizer, so
     )
 
 
+@pytest.mark.parametrize(("loss", "solver"), [("logistic", "lbfgs"), ("hinge", "ls_bmrm"), ("hinge", "bmrm")])
+def test_many_rows_go_on_bit_for_bit(loss, solver, tmp_path):
+    """Sums over many rows depend on their order: points must be made again as they were."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(6000, 20))
+    data = bmrm.Dataset(X=X, y=np.where(X @ rng.normal(size=20) + 3.0 * rng.normal(size=6000) > 0.0, 1.0, -1.0))
+
+    def made():
+        shards = Shards.from_data(data, n_shards=3)
+        return Problem(ShardedRisk(shards, shards.y, loss, intercept=True), "l2", 1e-6)
+
+    assert_same_run(made, solver, tmp_path / "run", tol=1e-9)
+
+
 def test_a_checkpoint_of_a_store_reads_no_data(tmp_path):
     store = stored(tmp_path)
     found = fingerprint(LinearRisk(store, store.y, "hinge"))

@@ -9,6 +9,7 @@ import click
 
 from bmrm._errors import DataError
 from bmrm.cli.application import plain_warnings
+from bmrm.cli.convert import ended_by_terminate
 from bmrm.cli.files import with_weights
 from bmrm.cli.options import TrainOptions
 from bmrm.data.dataset import Dataset
@@ -38,7 +39,7 @@ def engine_of(options: TrainOptions) -> Iterator[Engine | None]:
 def sharded_data(options: TrainOptions, engine: Engine) -> Iterator[Dataset]:
     """Give the data of a run as shards of about equal work, which the workers read."""
     first = {"auto": "auto", "true": True, "false": False}[options.zero_based]
-    with plain_warnings(options.quiet):
+    with plain_warnings(options.quiet), ended_by_terminate():
         shards = Shards.from_files(
             [options.file, *options.more], engine, first, options.threads,
             n_shards=options.shards, target=options.target, memory=options.memory, skip_bad=options.skip_bad,

@@ -67,9 +67,13 @@ class About(NamedTuple):
 
 @dataclass
 class _Kept:
-    """A risk with its points and lines, by number; no risk where no row of the shard counts."""
+    """A risk with its points and lines, by number; no risk where no row of the shard counts.
+
+    `touched` are the points that `Risk.touch` has made.
+    """
 
     risk: Risk | None
+    touched: set[int] = field(default_factory=set)
     points: dict[int, Point] = field(default_factory=dict)
     lines: dict[int, Line] = field(default_factory=dict)
 
@@ -211,7 +215,7 @@ class Shard:
         gone : two tuples of int
             Points and lines that nobody asks for any more.
         remembered : object, optional
-            What `Risk.at` needs to make the point again as it was.
+            What `Risk.at` needs to make the point again as it was; True, if it was made by `Risk.touch`.
         """
         kept = self._found(number, gone)
         if kept is None or kept.risk is None:
@@ -222,7 +226,7 @@ class Shard:
             if point is None:
                 return Missing("point")
             kept.points[name.number] = point
-        return [point.plane[1] if want == "offset" else getattr(point, want) for want in wants]
+        return [_found_at(point, want, name.number in kept.touched) for want in wants]
 
     def extreme(self, number: int, name: PointName, direction: Array) -> Any:
         """Return the subgradient at a point that is largest in a direction."""
@@ -285,6 +289,7 @@ class Shard:
         if kept is not None:
             for point in gone[0]:
                 kept.points.pop(point, None)
+                kept.touched.discard(point)
             for line in gone[1]:
                 kept.lines.pop(line, None)
         return kept
@@ -298,7 +303,21 @@ def _made(kept: _Kept, name: PointName, touched: bool, remembered: Any) -> Point
         return line.at(name.t)
     if name.w is None:
         return None
-    return kept.risk.touch(name.w) if touched and remembered is None else kept.risk.at(name.w, remembered)
+    if remembered is True or (touched and remembered is None):
+        kept.touched.add(name.number)
+        return kept.risk.touch(name.w)
+    return kept.risk.at(name.w, remembered)
+
+
+def _found_at(point: Point, want: str, touched: bool) -> Any:
+    """Return what is wanted of a point.
+
+    Values of points that were made by one reading of the rows are summed in another order than those of the same
+    scores: such a point is remembered by how it was made, and w makes it again to the last bit.
+    """
+    if want == "remembered" and touched and isinstance(point.risk, LinearRisk):
+        return True
+    return point.plane[1] if want == "offset" else getattr(point, want)
 
 
 def _line(kept: _Kept, name: LineName) -> Line | None:
