@@ -52,7 +52,7 @@ class ConvexityCheck:
     >>> from bmrm.risks.liars import ConvexityCheck
     >>> check = ConvexityCheck(["a"], 0.0)
     >>> check(np.zeros(1), {"value": [(1.0, 1.0)], "subgradient": [(1.0, -np.ones(1))]}, [0])
-    >>> check(np.ones(1), {"value": [(1.0, 2.0)], "subgradient": [(1.0, -np.ones(1))]}, [0])
+    >>> check(np.ones(1), {"value": [(1.0, 2.0)], "subgradient": [(1.0, -np.ones(1))]}, [0])  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     bmrm.risks.liars.LiarError: a: its answers 1 and 2 exclude each other: by answer 2 its risk is at least 3 where ...
     """
