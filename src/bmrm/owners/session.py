@@ -110,6 +110,8 @@ class Session:
         """Make a risk of the rows; say what it counts."""
         terms = Terms.from_header(header["terms"])
         terms.check(self.owner.guard)
+        if self.owner.masked_only is not None and not terms.masked:
+            raise Refused("this owner answers under masks only")
         try:
             loss = terms.made_loss()
         except (ValueError, TypeError) as error:  # by names and parameters alone
@@ -170,6 +172,10 @@ class Session:
             raise WireError("keys that are none, or a step that is not above 0")
         if place >= len(keys):
             raise WireError(f"place {place} of {len(keys)}")
+        if len(keys) < (self.owner.masked_only or 2):
+            raise Refused(
+                f"this owner answers in runs of at least {self.owner.masked_only} owners; there are {len(keys)}"
+            )
         run.masks.join([bytes.fromhex(key) for key in keys], place)
         run.parties, run.q = len(keys), q
         self.owner.log.noted(self.peer, "masks", f"keys of all owners: {' '.join(keys)}")
