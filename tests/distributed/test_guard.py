@@ -150,7 +150,15 @@ def test_requests_by_hand(data):
         "loss": "hinge", "loss_parameters": {}, "regularizer": "l2", "regularizer_parameters": {}, "lam": 0.1,
         "n_features": 5, "intercept": False, "classes": [-1.0, 1.0], "positive": 1, "masked": False,
     }  # fmt: skip
-    for wrong in ({"loss": "no_such"}, {"loss": 3}, {"n_features": 2}, {"positive": 9}, {"loss_parameters": {"x": 1}}):
+    for wrong in (
+        {"loss": "no_such"},
+        {"loss": 3},
+        {"n_features": 2},
+        {"n_features": 10**7},
+        {"n_features": 10**12},
+        {"positive": 9},
+        {"loss_parameters": {"x": 1}},
+    ):
         assert "refused" in ask(way, {"method": "begin", "risk": 1, "terms": terms | wrong}).header
     assert ask(way, {"method": "begin", "risk": 1, "terms": terms}).header["mass"] == 100.0
     point = {"number": 1, "w": 0, "line": None, "t": 0.0}

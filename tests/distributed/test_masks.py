@@ -162,6 +162,16 @@ def test_wrong_input(rng):
         assert solve(risk.problem, tol=1e-4).converged
 
 
+def test_an_owner_may_insist_on_masks(rng):
+    X, y = rows(rng)
+    with pytest.raises(Refused, match="owner 0 refused: this owner answers under masks only"):
+        OwnersRisk(parties(X, y, masked_only=2), "hinge", lam=0.1)
+    with pytest.raises(Refused, match="at least 4 owners; there are 3"):
+        OwnersRisk(parties(X, y, masked_only=4), "hinge", lam=0.1, masked=True)
+    with OwnersRisk(parties(X, y, masked_only=3), "hinge", lam=0.1, masked=True) as risk:
+        risk.evaluate(np.zeros(5))
+
+
 def test_a_sum_too_large_for_the_step(rng):
     X, y = rows(rng)
     with (

@@ -27,6 +27,8 @@ _SETTINGS = GuardSettings()
 @click.option("--insecure", is_flag=True, help="Another host without TLS: whoever is on the network may ask.")
 @click.option("--min-rows", type=click.IntRange(min=1), default=100, show_default=True,
               help="Fewer rows are not served: a sum over few says too much about each.")  # fmt: skip
+@click.option("--masked-only", type=click.IntRange(min=2), metavar="OWNERS",
+              help="Answer under masks only, in runs of at least so many owners.")  # fmt: skip
 @click.option("--guard-patience", type=click.IntRange(min=1), default=_SETTINGS.patience, show_default=True,
               help="Answers without an improvement of the best objective announced, until it stops.")  # fmt: skip
 @click.option("--guard-budget", type=click.IntRange(min=1), default=_SETTINGS.budget, show_default=True,
@@ -53,7 +55,8 @@ def serve(file: Path, **options: Any) -> int:
         min_lam=options["min_lam"],
     )  # fmt: skip
     owner = Owner(
-        read(file, zero_based=first) if text else read(file), str(file), min_rows=options["min_rows"], guard=guard,
+        read(file, zero_based=first) if text else read(file), str(file), min_rows=options["min_rows"],
+        masked_only=options["masked_only"], guard=guard,
         log=options["log"], n_threads=options["threads"],
     )  # fmt: skip
     given = any(options[name] is not None for name in ("certificate", "key", "ca"))

@@ -74,7 +74,7 @@ class Guard:
 
     J(0) is announced; it is believed up to ``trust`` times this owner's own. The best objective announced is compared
     with what this owner's own risk makes of the points it was asked about: no w has an objective below
-    lam Omega(w) + c_s R_s(w) + (1 - c_s) floor.
+    lam Omega(w) + c_s R_s(w) + (1 - c_s) floor. Reasons are sent, so none has a number of the owner's own in it.
 
     Parameters
     ----------
@@ -129,14 +129,13 @@ class Guard:
         if not size <= level + 1e-12 * abs(level) + self.room:
             raise GuardTripped(
                 f"w lies outside {self.settings.slack:g} times the ball that lam and the objective at 0 imply: "
-                f"lam Omega(w / {self.settings.slack:g}) = {size:.4g}, but J(0) - floor = {level:.4g}"
+                f"lam Omega(w / {self.settings.slack:g}) = {size:.4g} is more than J(0) - floor"
             )
 
     def _compare(self, best: float) -> None:
         if best < self.least - _ROUNDING * max(abs(self.least), 1e-3) - self.room:
             raise GuardTripped(
-                f"the objective announced, {best:.6g}, is lower than this owner's own share of it allows "
-                f"({self.least:.6g})"
+                f"the objective announced, {best:.6g}, is lower than this owner's own share of it allows"
             )
         if best < self.best - _LESS * abs(best):
             self.best, self.waited = best, 0

@@ -29,6 +29,8 @@ class Owner:
         For messages: the file by default.
     min_rows : int
         With fewer rows that count, the data are refused: a sum over few rows says too much about each.
+    masked_only : int, optional
+        Answer under masks only, in runs of at least so many owners.
     guard : GuardSettings, optional
         When to stop answering.
     log : path, optional
@@ -60,6 +62,7 @@ class Owner:
         name: str | None = None,
         *,
         min_rows: int = 100,
+        masked_only: int | None = None,
         guard: GuardSettings | None = None,
         log: str | os.PathLike[str] | None = None,
         n_threads: int | None = None,
@@ -67,7 +70,7 @@ class Owner:
         self.name = name or (os.fspath(data) if isinstance(data, (str, os.PathLike)) else "owner")
         self.data = _dataset(data)
         self.guard = GuardSettings() if guard is None else guard
-        self.n_threads, self.log = n_threads, DepartureLog(log)
+        self.masked_only, self.n_threads, self.log = masked_only, n_threads, DepartureLog(log)
         self.stopped: str | None = None
         self.answers = 0
         self._busy = threading.Lock()

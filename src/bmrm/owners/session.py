@@ -15,7 +15,7 @@ from bmrm.owners.guard import Guard, GuardTripped, Refused
 from bmrm.owners.masks import Masks, encoded, power_of_two
 from bmrm.owners.names import line_name, number, point_name, whole
 from bmrm.owners.terms import Terms, class_labels, shape, targets
-from bmrm.owners.wire import Message, WireError, packed
+from bmrm.owners.wire import MOST_BYTES, Message, WireError, packed
 from bmrm.risks.base import Array
 from bmrm.risks.shard import Missing, Shard
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _WANTS: Final = ("value", "subgradient", "offset", "rounding")
 _METHODS: Final = ("hello", "classes", "begin", "join", "ask", "slide", "drop")
-_MOST_TRIALS, _MOST_KEPT = 64, 1000
+_MOST_TRIALS, _MOST_KEPT, _MOST_RUNS = 64, 1000, 1000
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -110,15 +110,16 @@ class Session:
         """Make a risk of the rows; say what it counts."""
         terms = Terms.from_header(header["terms"])
         terms.check(self.owner.guard)
+        if self.owner.masked_only is not None and not terms.masked:
+            raise Refused("this owner answers under masks only")
         try:
             loss = terms.made_loss()
         except (ValueError, TypeError) as error:  # by names and parameters alone
             raise Refused(str(error)) from None
         data = self.owner.data
-        if terms.n_features < data.X.shape[1]:
-            raise Refused(f"this owner has {data.X.shape[1]} features, the run {terms.n_features}")
         if loss.couples == "group" and data.groups is None:
             raise Refused(f"loss '{loss.name}' needs queries, which this owner does not have")
+        self._check_size(shape(loss, terms)[0], terms.n_features)
         y = targets(data, loss, terms)
         groups = data.groups if loss.couples == "group" else None
         risk = whole(header["risk"])
@@ -134,6 +135,18 @@ class Session:
         size = power_of_two(max(abs(start.value), float(np.max(np.abs(start.subgradient), initial=0.0))))
         more = {} if masks is None else {"key": masks.public.hex(), "size": size}
         return {"mass": float(mass)} | more
+
+    def _check_size(self, dim: int, n_features: int) -> None:
+        """Raise Refused where a coordinator's numbers would take more memory than a run does."""
+        X, most = self.owner.data.X, MOST_BYTES // 8
+        if n_features < X.shape[1]:
+            raise Refused(f"this owner has {X.shape[1]} features, the run {n_features}")
+        if len(self._runs) >= _MOST_RUNS:
+            raise Refused(f"{len(self._runs)} runs are kept for the coordinator; it must let one go first")
+        if dim > most:
+            raise Refused(f"w would have {dim} numbers; this owner accepts {most}")
+        if isinstance(X, np.ndarray) and 8 * X.shape[0] * n_features > max(4 * X.nbytes, MOST_BYTES):
+            raise Refused(f"this owner's rows are dense and have {X.shape[1]} features; {n_features} are too many")
 
     def _join(self, header: dict[str, Any], arrays: tuple[Any, ...]) -> dict[str, Any]:
         """Learn what all owners count together, and agree on masks."""
@@ -159,6 +172,10 @@ class Session:
             raise WireError("keys that are none, or a step that is not above 0")
         if place >= len(keys):
             raise WireError(f"place {place} of {len(keys)}")
+        if len(keys) < (self.owner.masked_only or 2):
+            raise Refused(
+                f"this owner answers in runs of at least {self.owner.masked_only} owners; there are {len(keys)}"
+            )
         run.masks.join([bytes.fromhex(key) for key in keys], place)
         run.parties, run.q = len(keys), q
         self.owner.log.noted(self.peer, "masks", f"keys of all owners: {' '.join(keys)}")

@@ -13,7 +13,7 @@ from bmrm.risks.base import Array
 
 _ROUNDING = 1e-9  # of the numbers compared: far above rounding, far below a lie that matters
 _SAME = 1e-6  # of a subgradient: the same numbers, computed elsewhere
-_KEPT = 64
+_FEWEST, _KEPT, _ROOM = 4, 64, 1 << 28  # evaluations that are kept, and bytes for them
 
 
 class LiarError(EngineError):
@@ -52,7 +52,7 @@ class ConvexityCheck:
     >>> from bmrm.risks.liars import ConvexityCheck
     >>> check = ConvexityCheck(["a"], 0.0)
     >>> check(np.zeros(1), {"value": [(1.0, 1.0)], "subgradient": [(1.0, -np.ones(1))]}, [0])
-    >>> check(np.ones(1), {"value": [(1.0, 2.0)], "subgradient": [(1.0, -np.ones(1))]}, [0])
+    >>> check(np.ones(1), {"value": [(1.0, 2.0)], "subgradient": [(1.0, -np.ones(1))]}, [0])  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     bmrm.risks.liars.LiarError: a: its answers 1 and 2 exclude each other: by answer 2 its risk is at least 3 where ...
     """
@@ -76,6 +76,8 @@ class ConvexityCheck:
         self.evaluations += 1
         if "value" not in found:
             return
+        w = w.copy()  # kept, for all shards
+        self._kept = int(np.clip(_ROOM // (8 * max(w.size, 1) * (len(self.names) + 1)), _FEWEST, _KEPT))
         for place, shard in enumerate(shards):
             value = float(found["value"][place][1])
             a = found["subgradient"][place][1] if "subgradient" in found else None
@@ -103,9 +105,9 @@ class ConvexityCheck:
                 self._compare(shard, earlier, self.evaluations, float(a_i @ w) + b_i, value, far)
             if a is not None:
                 self._compare(shard, self.evaluations, earlier, float(a @ w_i) + touching, v_i, far)
-        witness.said.append((self.evaluations, w.copy(), value, None if a is None else a.copy(), touching))
-        if len(witness.said) > _KEPT:
-            del witness.said[1 + self.evaluations % (_KEPT - 1)]  # neither the first one nor always the oldest
+        witness.said.append((self.evaluations, w, value, None if a is None else a.copy(), touching))
+        if len(witness.said) > self._kept:
+            del witness.said[1 + self.evaluations % (self._kept - 1)]  # neither the first one nor always the oldest
 
     def _alone(self, shard: int, w: Array, value: float, a: Array | None) -> None:
         if not np.isfinite(value) or (a is not None and not np.isfinite(a).all()):
