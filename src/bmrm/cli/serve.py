@@ -35,6 +35,8 @@ _SETTINGS = GuardSettings()
               help="Answers in all.")  # fmt: skip
 @click.option("--guard-slack", type=click.FloatRange(min=1.0), default=_SETTINGS.slack, show_default=True,
               help="How far out w may be, in multiples of the ball that lam and the objective at 0 imply.")  # fmt: skip
+@click.option("--guard-trust", type=click.FloatRange(min=1.0), default=_SETTINGS.trust, show_default=True,
+              help="How much larger the objective at 0 of all owners may be than that of this one.")  # fmt: skip
 @click.option("--min-lam", type=click.FloatRange(min=0.0), default=_SETTINGS.min_lam, show_default=True,
               help="The least lam; 0 also allows no regularizer.")  # fmt: skip
 @click.option("--log", type=_PATH, help="Where all that leaves this machine is noted, as JSON lines.")
@@ -52,7 +54,7 @@ def serve(file: Path, **options: Any) -> int:
     text = inner_is_text(file)
     guard = GuardSettings(
         patience=options["guard_patience"], budget=options["guard_budget"], slack=options["guard_slack"],
-        min_lam=options["min_lam"],
+        trust=options["guard_trust"], min_lam=options["min_lam"],
     )  # fmt: skip
     owner = Owner(
         read(file, zero_based=first) if text else read(file), str(file), min_rows=options["min_rows"],
