@@ -33,7 +33,7 @@ class Measuring(guards.Guard):
             self.best, self.waited = best, 0
         SEEN["waited"] = max(SEEN["waited"], self.waited)
         size, level = self.lam * self.regularizer.value(w), zero - self.floor
-        power = 1.0 if self.regularizer.name == "l1" else 0.5
+        power = 0.5 if self.regularizer.name == "l2" else 1.0  # for elastic_net more than is needed
         SEEN["slack"] = max(SEEN["slack"], (size / level) ** power if level > 0.0 else 0.0)
 
 

@@ -36,6 +36,17 @@ def test_honest_runs_are_answered(solver, loss, scale, rng):
             assert [owner.stopped for owner in owners] == [None, None]
 
 
+def test_searches_on_lines_stay_in_the_ball(rng):
+    """Also with columns so uneven that the first steps are far too long."""
+    X, y = rows(rng)
+    with OwnersRisk(parties(X * np.logspace(0.0, 3.0, 5), y), "logistic", lam=1e-4) as risk:
+        sizes = []
+        risk.parts.watchers.append(lambda w, found, shards: sizes.append(0.5e-4 * float(w @ w)))
+        solve(risk.problem, "lbfgs", tol=1e-6, max_iter=50)
+        assert len(sizes) > 20
+        assert max(sizes) <= risk.parts.zero * (1.0 + 1e-6)
+
+
 def test_oscillating_bmrm_is_no_attack(data):
     owners = parties(*data, guard=GuardSettings(patience=100))
     with OwnersRisk(owners, "hinge", lam=1e-4) as risk:
