@@ -25,9 +25,9 @@ from bmrm.owners.tls import TLS
 from bmrm.problem import Problem
 from bmrm.regularizers import Regularizer, Separable, Zero
 from bmrm.regularizers import get as get_regularizer
-from bmrm.risks.base import Array, Risk
+from bmrm.risks.base import Array
 from bmrm.risks.inputs import made_loss, traits_of
-from bmrm.risks.remote import TOUCHED, watch
+from bmrm.risks.remote import RemoteRisk, watch
 
 
 class Owners:
@@ -113,7 +113,7 @@ class Owners:
         self.close()
 
 
-class OwnersRisk(Risk):
+class OwnersRisk(RemoteRisk):
     """R(w) = sum_s c_s R_s(w): each owner s computes its mean loss R_s, and c_s is its share of the rows.
 
     w goes to the owners, values, subgradients and slopes at trial steps come back. Owners want to know what is
@@ -154,6 +154,8 @@ class OwnersRisk(Risk):
     """
 
     cheap_lines = True
+
+    parts: OwnerParts
 
     def __init__(
         self,
@@ -241,22 +243,6 @@ class OwnersRisk(Risk):
     def problem(self) -> Problem:
         """The problem that the owners were told of."""
         return Problem(self, self.regularizer, self.lam)
-
-    @property
-    def busy(self) -> tuple[float, ...]:
-        """How many seconds each owner has computed so far."""
-        return tuple(self.owners.placed.seconds)
-
-    def evaluate(self, w: Array) -> tuple[float, Array]:
-        """Return the value and one subgradient: one round trip."""
-        point = self.touch(w)
-        return point.value, point.subgradient
-
-    def touch(self, w: Array) -> OwnersPoint:
-        """Return w with value and subgradient: one round trip."""
-        point = self.at(w)
-        point.find(*TOUCHED)
-        return point
 
     def at(self, w: Array, remembered: Any = None) -> OwnersPoint:
         """Return w; the owners are asked when something about it is."""

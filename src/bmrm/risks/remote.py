@@ -279,6 +279,35 @@ class RemoteLine(Line):
         return [self.trials[t] for t in ts]
 
 
+class RemoteRisk(Risk):
+    """What risks on shards share: one evaluation is one round trip."""
+
+    parts: Parts
+
+    @property
+    def busy(self) -> tuple[float, ...]:
+        """How many seconds each shard has computed so far."""
+        return tuple(self.parts.placed.seconds)
+
+    def evaluate(self, w: Array) -> tuple[float, Array]:
+        """Return the value and one subgradient."""
+        point = self.touch(w)
+        return point.value, point.subgradient
+
+    def touch(self, w: Array) -> RemotePoint:
+        """Return w with value and subgradient."""
+        point = self.at(w)
+        point.find(*TOUCHED)
+        return point
+
+    def at(self, w: Array, remembered: Any = None) -> RemotePoint:
+        """Return w; the shards are asked when something about it is."""
+        w = np.ascontiguousarray(w, dtype=np.float64)
+        if w.shape != (self.dim,):
+            raise ValueError(f"w has shape {w.shape}, expected ({self.dim},)")
+        return RemotePoint(self, self.parts, w) if remembered is None else remembered.recalled(self, self.parts, w)
+
+
 def watch(risk: Risk, parts: Parts, names: Sequence[str]) -> None:
     """Check all answers from now on: against earlier ones, and now and then by asking again."""
 

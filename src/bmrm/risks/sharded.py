@@ -12,10 +12,9 @@ import numpy.typing as npt
 from bmrm.data.sharded import ShardedMatrix
 from bmrm.losses import Loss
 from bmrm.losses.vector import ClassLoss
-from bmrm.risks.base import Array
 from bmrm.risks.inputs import made_loss
 from bmrm.risks.linear import LinearRisk
-from bmrm.risks.remote import TOUCHED, Parts, RemotePoint, watch
+from bmrm.risks.remote import Parts, RemoteRisk, watch
 
 
 def linear_risk(X: Any, y: Any, loss: Loss | str, *args: Any, **options: Any) -> LinearRisk:
@@ -27,7 +26,7 @@ def linear_risk(X: Any, y: Any, loss: Loss | str, *args: Any, **options: Any) ->
     return LinearRisk(X, y, loss, *args, **options)
 
 
-class ShardedRisk(LinearRisk):
+class ShardedRisk(RemoteRisk, LinearRisk):  # type: ignore[misc]
     """The risk of a linear model whose rows are on workers: w goes out, values and subgradients come back.
 
     Points and lines keep their scores on the workers: of a line search, only values and slopes at trial steps travel.
@@ -84,22 +83,6 @@ class ShardedRisk(LinearRisk):
         if checked:
             names = [f"shard {s} (worker {worker})" for s, worker in enumerate(matrix.placed.workers())]
             watch(self, self.parts, names)
-
-    def evaluate(self, w: Array) -> tuple[float, Array]:
-        """Return the value and one subgradient: one round trip."""
-        point = self.touch(w)
-        return point.value, point.subgradient
-
-    def touch(self, w: Array) -> RemotePoint:  # type: ignore[override]
-        """Return w with value and subgradient: one round trip."""
-        point = self.at(w)
-        point.find(*TOUCHED)
-        return point
-
-    def at(self, w: Array, remembered: Any = None) -> RemotePoint:  # type: ignore[override]
-        """Return w; the shards are asked when something about it is."""
-        w = self._checked(w)
-        return RemotePoint(self, self.parts, w) if remembered is None else remembered.recalled(self, self.parts, w)
 
 
 def _check_groups(groups: Any, parts: Sequence[slice]) -> None:

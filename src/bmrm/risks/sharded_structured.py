@@ -9,9 +9,9 @@ import numpy as np
 
 from bmrm._traits import Trait
 from bmrm.parallel.base import Engine, Placed
-from bmrm.risks.base import Array, Risk
+from bmrm.risks.base import Array
 from bmrm.risks.inputs import normalized, row_vector
-from bmrm.risks.remote import TOUCHED, Parts, RemotePoint, weighted_sum
+from bmrm.risks.remote import Parts, RemotePoint, RemoteRisk, weighted_sum
 from bmrm.risks.shards import Shards
 from bmrm.risks.structured import StructuredRisk
 from bmrm.structured.base import ScoredModel
@@ -57,7 +57,7 @@ def _examples(X: Any, y: Any, part: slice) -> tuple[Any, Any]:
     return Sequences(X.tokens[rows], offsets - offsets[0], pairs), y[rows]
 
 
-class ShardedStructuredRisk(Risk):
+class ShardedStructuredRisk(RemoteRisk):
     """The mean loss of a structured model over examples on workers.
 
     Parameters
@@ -110,28 +110,9 @@ class ShardedStructuredRisk(Risk):
         each = [(inputs, outputs, own, remember) for inputs, outputs, own in zip(X, y, weights)]
         self.parts = Parts(placed, "add_structured", (loss,), each)
 
-    @property
-    def busy(self) -> tuple[float, ...]:
-        """How many seconds each shard has computed so far."""
-        return tuple(self.parts.placed.seconds)
-
-    def evaluate(self, w: Array) -> tuple[float, Array]:
-        """Return the value and one subgradient: one round trip."""
-        point = self.touch(w)
-        return point.value, point.subgradient
-
-    def touch(self, w: Array) -> RemotePoint:
-        """Return w with value and subgradient: one round trip."""
-        point = self.at(w)
-        point.find(*TOUCHED)
-        return point
-
     def at(self, w: Array, remembered: Any = None) -> RemotePoint:
         """Return w; the shards are asked when something about it is."""
-        w = np.ascontiguousarray(w, dtype=np.float64)
-        if w.shape != (self.dim,):
-            raise ValueError(f"w has shape {w.shape}, expected ({self.dim},)")
-        point = RemotePoint(self, self.parts, w) if remembered is None else remembered.recalled(self, self.parts, w)
+        point = super().at(w, remembered)
         point.fine = False  # a trial is a pass over the examples
         return point
 
