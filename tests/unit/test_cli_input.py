@@ -24,7 +24,7 @@ def files(folder):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("train", "Missing argument 'FILE...'"),
+        ("train", "give either FILE or --owners host:port,host:port"),
         ("trian two.svm", "Did you mean 'train'"),
         ("train none.svm", "none.svm: cannot be read"),
         ("train .", "is a directory"),
