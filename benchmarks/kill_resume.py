@@ -21,6 +21,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from engines import mpiexec
 
 import bmrm
 
@@ -45,11 +46,8 @@ def command(name, options, *more):
     """The command of a run; with an engine on three shards."""
     data = "data4.npz" if "classes" in name else "data2.npz"
     fixed = ("--tol", "1e-8", "--threads", "1", "--quiet", "--model", "model.bmrm")
-    start = [sys.executable, "-m", "bmrm", "train"]
-    if options.engine == "mpi":
-        mpiexec = os.path.join(os.path.dirname(sys.executable), "mpiexec")
-        mpiexec = mpiexec if os.path.exists(mpiexec) else "mpiexec"
-        start = [mpiexec, "-n", str(options.workers), *start]
+    start = ["-m", "bmrm", "train"]
+    start = mpiexec(options.workers, *start) if options.engine == "mpi" else [sys.executable, *start]
     if options.engine is not None:
         more = ("--engine", options.engine, "--shards", "3", *more)
     if options.engine == "dask":
