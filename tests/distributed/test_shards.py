@@ -9,6 +9,7 @@ import tempfile
 import warnings
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -374,3 +375,15 @@ def test_tables_on_shards(in_folder, tmp_path):
 
 def test_limits_of_memory_are_for_the_planes_too(in_folder):
     assert "memory limit of 10.0 MB is too small" in bad("train", *STORES, "--engine", "local", "--memory", "10MB")
+
+
+def test_different_classes_are_said_once(in_folder):
+    for name, labels in (("0.svm", (1, -1)), ("1.svm", (1, 0)), ("2.svm", (1, 0))):
+        Path(name).write_text("".join(f"{label} 1:{k} 2:1\n" for k, label in enumerate(labels)))
+    files = ("0.svm", "1.svm", "2.svm", "--engine", "local", "--model", "m.bmrm")
+    said = good("train", *files).stderr.splitlines()
+    assert [line for line in said if line.startswith("warning")] == [
+        "warning: 0.svm: has the classes -1, 1, but all shards together have 3; taken as 3 classes"
+    ]
+    assert "warning" not in good("train", *files, "--loss", "least_squares").stderr
+    assert "warning" not in good("train", *files[1:]).stderr

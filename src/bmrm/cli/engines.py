@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Iterator, Sequence
 
 import click
+import numpy as np
 
 from bmrm._errors import DataError
 from bmrm.cli.application import plain_warnings
 from bmrm.cli.convert import ended_by_terminate
-from bmrm.cli.files import with_weights
+from bmrm.cli.files import plain_label, with_weights
 from bmrm.cli.options import TrainOptions
 from bmrm.data.dataset import Dataset
+from bmrm.losses import LOSSES
 from bmrm.parallel import Engine, EngineError, engine
 from bmrm.result import Record
 from bmrm.risks import Shards
@@ -45,9 +48,31 @@ def sharded_data(options: TrainOptions, engine: Engine) -> Iterator[Dataset]:
             n_shards=options.shards, target=options.target, memory=options.memory, skip_bad=options.skip_bad,
         )  # fmt: skip
     try:
-        yield with_weights(shards.dataset(), options.weights)
+        data = shards.dataset()
+        if LOSSES[options.loss].task == "classification":
+            with plain_warnings(options.quiet):
+                _say_classes(shards, data)
+        yield with_weights(data, options.weights)
     finally:
         shards.placed.release()
+
+
+def _say_classes(shards: Shards, data: Dataset) -> None:
+    """Warn, once, if a shard has not all classes: they may be written in different ways."""
+    if not isinstance(data.y, np.ndarray) or data.y.ndim != 1:
+        return
+    classes = np.unique(data.y)
+    for about, part in zip(shards.about, shards.matrix.parts):
+        own = np.unique(data.y[part])
+        if 1 < own.size < classes.size:
+            few = ", ".join(str(plain_label(label)) for label in own[:5]) + (", ..." if own.size > 5 else "")
+            warnings.warn(
+                f"{about.name}: has the classes {few}, but all shards together have {classes.size}; taken as "
+                f"{classes.size} classes",
+                UserWarning,
+                stacklevel=2,
+            )
+            return
 
 
 def busy_times(workers: Sequence[str], histories: Sequence[Sequence[Record]]) -> dict[str, dict[str, float]]:
