@@ -53,6 +53,11 @@ def shard_ends(m: int, groups: np.ndarray | None) -> tuple[np.ndarray, list[slic
     return order, [slice(0, cut[0]), slice(*cut), slice(cut[1], m)]
 
 
+def parts_of(*columns: np.ndarray, cuts: tuple[int, ...] = (20, 55)) -> list[tuple[np.ndarray, ...]]:
+    """Return the parts between the cuts, each a tuple of those of all columns."""
+    return list(zip(*[np.split(column, cuts) for column in columns]))
+
+
 def sharded(loss: Loss, X: np.ndarray, y: np.ndarray | None, groups: np.ndarray | None, engine=None, **options):
     """Return the risk of the same rows, in another order, on shards."""
     order, parts = shard_ends(X.shape[0], groups)

@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
-from catalogue import all_losses, sample_for, sharded
+from catalogue import all_losses, parts_of, sample_for, sharded
 from clusters import WITNESS, cluster
 from commands import bad, good
 from scipy import sparse
@@ -19,8 +19,8 @@ from bmrm import Checkpoint, DataError, Problem, Shards, losses, solve
 from bmrm.parallel import DaskEngine, EngineError
 from bmrm.risks import linear_risk
 
-da = pytest.importorskip("dask.array")
-dd = pytest.importorskip("dask.dataframe")
+da = pytest.importorskip("dask.array", reason="needs Dask: pip install 'bmrm[dask]'")
+dd = pytest.importorskip("dask.dataframe", reason="needs Dask and pandas")
 
 # One loss of each kind: a row with a kink, a smooth row, classes, sets of labels, queries, all rows.
 OPTIMA = [
@@ -52,16 +52,6 @@ def current(client):
     """The client that Dask's collections find."""
     with client.as_current():
         yield client
-
-
-@pytest.fixture
-def binary(rng):
-    X = rng.normal(size=(90, 4))
-    return X, np.where(X @ [1.0, -2.0, 0.5, 0.0] + 0.5 * rng.normal(size=90) > 0.0, 1.0, -1.0)
-
-
-def parts_of(*columns, cuts=(20, 55)):
-    return list(zip(*[np.split(column, cuts) for column in columns]))
 
 
 @pytest.mark.parametrize("loss", all_losses(), ids=repr)

@@ -16,7 +16,7 @@ from bmrm import Problem, Shards, solve
 from bmrm.parallel import DaskEngine, WorkerLost
 from bmrm.risks import linear_risk
 
-da = pytest.importorskip("dask.array")
+da = pytest.importorskip("dask.array", reason="needs Dask: pip install 'bmrm[dask]'")
 
 
 @pytest.fixture
@@ -36,12 +36,6 @@ def nobody():
     """The client of a scheduler without workers."""
     with cluster(0) as found:
         yield found
-
-
-@pytest.fixture
-def binary(rng):
-    X = rng.normal(size=(90, 4))
-    return X, np.where(X @ [1.0, -2.0, 0.5, 0.0] + 0.5 * rng.normal(size=90) > 0.0, 1.0, -1.0)
 
 
 def kill(pid):

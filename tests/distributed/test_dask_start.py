@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 
-import numpy as np
 import pytest
 from clusters import WITNESS, cluster, distributed, lonely_scheduler, lonely_workers
 from commands import bad
@@ -21,12 +20,6 @@ def nobody():
     """The client of a scheduler without workers."""
     with cluster(0) as found:
         yield found
-
-
-@pytest.fixture
-def binary(rng):
-    X = rng.normal(size=(90, 4))
-    return X, np.sign(X[:, 0] + rng.normal(size=90))
 
 
 def test_a_scheduler_without_workers(nobody):

@@ -7,7 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
-from catalogue import all_losses, sample_for, sharded
+from catalogue import all_losses, parts_of, sample_for, sharded
 from scipy import sparse
 
 import bmrm
@@ -43,16 +43,6 @@ class ForgetfulEngine(LocalEngine):
 
         placed._ask = forgetful
         return placed
-
-
-@pytest.fixture
-def binary(rng):
-    X = rng.normal(size=(90, 4))
-    return X, np.where(X @ [1.0, -2.0, 0.5, 0.0] + 0.5 * rng.normal(size=90) > 0.0, 1.0, -1.0)
-
-
-def parts_of(*columns, cuts=(20, 55)):
-    return list(zip(*[np.split(column, cuts) for column in columns]))
 
 
 @every_loss
