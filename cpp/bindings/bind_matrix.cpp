@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "arrays.hpp"
+#include "bmrm/kernel/row_order.hpp"
 #include "bmrm/matrix.hpp"
 #include "losses.hpp"
 
@@ -140,10 +141,24 @@ std::tuple<bool, std::int64_t, std::int64_t> check_indices(In<std::int64_t> indp
 }
 
 template <class Value, class Index>
+bool order_rows(In<std::int64_t> indptr, In<Index> indices, In<Value> values, Out<Index> to_indices,
+                Out<Value> to_values, int n_threads) {
+  check_pointers(view(indptr), indices.size());
+  require_size(values.size(), indices.size(), "values");
+  require_size(to_indices.size(), indices.size(), "to_indices");
+  require_size(to_values.size(), indices.size(), "to_values");
+  nb::gil_scoped_release unlocked;
+  return bmrm::order_rows(view(indptr), indices.data(), values.data(), to_indices.data(), to_values.data(), n_threads);
+}
+
+template <class Value, class Index>
 void bind_csr(nb::module_& m) {
   m.def("csr", &csr<Value, Index>, "values"_a.noconvert(), "indices"_a.noconvert(), "indptr"_a.noconvert(), "n_cols"_a,
         nb::keep_alive<0, 1>(), nb::keep_alive<0, 2>(), nb::keep_alive<0, 3>(),
         "A matrix of compressed rows over the arrays given; nothing is copied.");
+  m.def("order_rows", &order_rows<Value, Index>, "indptr"_a.noconvert(), "indices"_a.noconvert(),
+        "values"_a.noconvert(), "to_indices"_a.noconvert(), "to_values"_a.noconvert(), "n_threads"_a = 1,
+        "Copy rows with their indices increasing; False if an index occurs twice in a row.");
 }
 
 template <class Value>

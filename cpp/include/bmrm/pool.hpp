@@ -1,4 +1,8 @@
-// A small thread pool with sleeping waits.
+// A small thread pool whose waits end in sleep.
+//
+// To wake a thread takes as long as a small task, so those who wait look for 100 us before they sleep, giving way to
+// whoever else wants the core. Some schedulers wake a thread on the core of the one that wakes it and leave both there
+// for many milliseconds: on Linux the pool's threads are kept off the caller's core.
 //
 // The calling thread works along with the pool and, between two tasks and while it waits, asks `poll` whether
 // it should give up: that is how Ctrl-C reaches a running kernel. Tasks are meant to last a few milliseconds.
@@ -21,6 +25,9 @@
 
 #if !defined(_WIN32)
 #include <pthread.h>
+#endif
+#if defined(__linux__)
+#include <sched.h>
 #endif
 
 namespace bmrm {
@@ -119,6 +126,11 @@ class Pool {
     void finish(Patience& patience) {
       std::unique_lock lock(mutex);
       closed = true;  // whoever has not started yet need not start: all tasks are taken
+      if (inside > 0) {
+        lock.unlock();
+        watch([this] { return inside == 0; });
+        lock.lock();
+      }
       while (inside > 0) {
         left.wait_for(lock, std::chrono::milliseconds(20));
         if (inside == 0 || error) continue;
@@ -142,7 +154,7 @@ class Pool {
     std::atomic<bool> stop{false};
     std::mutex mutex;
     std::condition_variable left;
-    std::size_t inside = 0;
+    std::atomic<std::size_t> inside{0};
     bool closed = false;
     std::exception_ptr error;
   };
@@ -150,11 +162,15 @@ class Pool {
   void submit(const std::shared_ptr<Job>& job, std::size_t helpers) {
     {
       std::lock_guard lock(mutex_);
-      while (threads_ < helpers) {
-        std::thread([this] { serve(); }).detach();
-        ++threads_;
+      while (threads_.size() < helpers) {
+        std::thread helper([this] { serve(); });
+        threads_.push_back(helper.native_handle());
+        helper.detach();
+        avoided_ = -1;
       }
+      keep_off_this_core();
       for (std::size_t i = 0; i < helpers; ++i) jobs_.push_back(job);
+      waiting_ = jobs_.size();
     }
     if (helpers == 1) {
       wake_.notify_one();
@@ -166,13 +182,37 @@ class Pool {
   [[noreturn]] void serve() {
     std::unique_lock lock(mutex_);
     for (;;) {
+      if (jobs_.empty()) {
+        lock.unlock();
+        watch([this] { return waiting_ > 0; });
+        lock.lock();
+      }
       wake_.wait(lock, [this] { return !jobs_.empty(); });
       const auto job = jobs_.back();
       jobs_.pop_back();
+      waiting_ = jobs_.size();
       lock.unlock();
       job->help();
       lock.lock();
     }
+  }
+
+  template <class Ready>
+  static void watch(Ready ready) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(100);
+    while (!ready() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  }
+
+  void keep_off_this_core() {
+#if defined(__linux__)
+    const int here = sched_getcpu();
+    cpu_set_t cores;
+    if (here == avoided_ || sched_getaffinity(0, sizeof cores, &cores) != 0) return;
+    if (here < 0 || CPU_COUNT(&cores) < 2) return;
+    CPU_CLR(here, &cores);
+    for (const auto thread : threads_) pthread_setaffinity_np(thread, sizeof cores, &cores);
+    avoided_ = here;
+#endif
   }
 
   static std::once_flag& once() {
@@ -187,7 +227,9 @@ class Pool {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::vector<std::shared_ptr<Job>> jobs_;
-  std::size_t threads_ = 0;
+  std::atomic<std::size_t> waiting_{0};
+  std::vector<std::thread::native_handle_type> threads_;
+  int avoided_ = -1;  // the core that the threads are kept off; -1 if there are new ones
 };
 
 inline void parallel_for(std::size_t n_tasks, int n_threads, const std::function<void(std::size_t)>& task) {

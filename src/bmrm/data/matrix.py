@@ -240,12 +240,19 @@ def _sparse_matrix(X: Any, n_threads: int) -> _core.Matrix:
     in_order, bad_row, bad_index = _core.check_indices(indptr, indices, csr.shape[1], n_threads)
     if bad_row >= 0:
         raise ValueError(f"X has index {bad_index} in row {bad_row}; indices must lie between 0 and {csr.shape[1] - 1}")
-    if not in_order:
-        csr = csr.copy()
-        csr.has_sorted_indices = False
-        csr.has_canonical_format = False
-        csr.sum_duplicates()
-        indptr = np.ascontiguousarray(csr.indptr, dtype=np.int64)
-        indices = np.ascontiguousarray(csr.indices)
     values = np.ascontiguousarray(_as_float(csr.data))
+    if not in_order:
+        ordered = np.empty_like(indices), np.empty_like(values)
+        if _core.order_rows(indptr, indices, values, *ordered, n_threads):
+            indices, values = ordered
+        else:
+            indptr, indices, values = _without_duplicates(csr)
     return _core.csr(values, indices, indptr, csr.shape[1])
+
+
+def _without_duplicates(csr: Any) -> tuple[Array, Array, Array]:
+    csr = csr.copy()
+    csr.has_sorted_indices = False
+    csr.has_canonical_format = False
+    csr.sum_duplicates()
+    return np.ascontiguousarray(csr.indptr, dtype=np.int64), csr.indices, np.ascontiguousarray(_as_float(csr.data))

@@ -12,8 +12,10 @@
 #endif
 #if defined(__GNUC__)
 #define BMRM_INLINE inline __attribute__((always_inline))
+#define BMRM_INLINE_BODY __attribute__((always_inline))  // of a lambda: one that is called is compiled without clones
 #else
 #define BMRM_INLINE inline
+#define BMRM_INLINE_BODY
 #endif
 
 // Keeps a sum of gathered terms out of vector code, which is slower than plain code there.

@@ -26,7 +26,7 @@ BMRM_INLINE void each_counted(Counts counts, std::size_t n, const Body& body) {
 
 BMRM_CLONES static inline void logistic_terms(const double* __restrict f, const double* __restrict y, Counts counts,
                                               std::size_t n, double* __restrict value, double* __restrict slope) {
-  each_counted(counts, n, [=](std::size_t i, double c) {
+  each_counted(counts, n, [=](std::size_t i, double c) BMRM_INLINE_BODY {
     const ValueSlope v = Logistic{}(f[i], y[i]);
     value[i] = c != 0.0 ? c * v.value : 0.0;
     slope[i] = c * v.slope;
@@ -37,7 +37,7 @@ BMRM_CLONES static inline void logistic_terms(const double* __restrict f, const 
 BMRM_CLONES static inline void logistic_along(const double* __restrict f, const double* __restrict g,
                                               const double* __restrict y, Counts counts, double t, std::size_t n,
                                               double* __restrict slope, double* __restrict curvature) {
-  each_counted(counts, n, [=](std::size_t i, double c) {
+  each_counted(counts, n, [=](std::size_t i, double c) BMRM_INLINE_BODY {
     const double z = f[i] + t * g[i], cg = c * g[i];
     slope[i] = cg * Logistic{}.slope(z, y[i]);
     curvature[i] = cg * g[i] * Logistic{}.curvature(z, y[i]);
@@ -46,7 +46,7 @@ BMRM_CLONES static inline void logistic_along(const double* __restrict f, const 
 
 BMRM_CLONES static inline void logistic_curvature(const double* __restrict f, Counts counts, std::size_t n,
                                                   double* __restrict curvature) {
-  each_counted(counts, n, [=](std::size_t i, double c) { curvature[i] = c * Logistic{}.curvature(f[i], 1.0); });
+  each_counted(counts, n, [=](std::size_t i, double c) BMRM_INLINE_BODY { curvature[i] = c * Logistic{}.curvature(f[i], 1.0); });
 }
 
 }  // namespace bmrm
