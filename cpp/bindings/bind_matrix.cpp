@@ -9,6 +9,7 @@
 
 #include "arrays.hpp"
 #include "bmrm/kernel/row_order.hpp"
+#include "bmrm/kernel/row_system.hpp"
 #include "bmrm/matrix.hpp"
 #include "losses.hpp"
 
@@ -87,6 +88,20 @@ void gram(Matrix& X, In<std::int64_t> rows, In<double> c, OutMatrix<double> out,
   check_rows(X, view(rows));
   nb::gil_scoped_release unlocked;
   X.gram(view(rows), c.data(), out.data(), n_threads);
+}
+
+void row_system(const Matrix& X, In<std::int64_t> rows, In<double> c, OptionalIn inverse, double constant,
+                OutMatrix<double> out, Out<double> weights, int n_threads) {
+  const std::size_t n = rows.size();
+  require_size(c.size(), n, "c");
+  require_size(weights.size(), n, "weights");
+  require_size(out.shape(0), n, "out");
+  require_size(out.shape(1), n, "a row of out");
+  check_rows(X, view(rows));
+  const auto D = optional_view(inverse, X.n_cols(), "inverse");
+  const RowSystem system{view(rows), view(c), D, constant, out.data(), weights.data()};
+  nb::gil_scoped_release unlocked;
+  std::visit([&](const auto& some) { bmrm::row_system(some, system, n_threads); }, X.view());
 }
 
 void squares(Matrix& X, In<double> c, Out<double> out, int n_threads) {
@@ -190,6 +205,11 @@ void bind_matrix(nb::module_& m) {
       .def("dot_rows", &dot_rows, "rows"_a, "w"_a, "out"_a, "n_threads"_a = 1, "out[k] = <x_rows[k], w>")
       .def("gram", &gram, "rows"_a, "c"_a, "out"_a, "n_threads"_a = 1,
            "The lower triangle of out = sum over k of c[k] x x', x the row rows[k].")
+      .def("row_system", &row_system, "rows"_a, "c"_a, "inverse"_a.none(), "constant"_a, "out"_a, "weights"_a,
+           "n_threads"_a = 1,
+           "The lower triangle of I + diag(sqrt(c)) X D X' diag(sqrt(c)) for some rows, scaled to a diagonal of "
+           "ones.\n\n"
+           "D is the diagonal given or the identity, constant that of a column of ones; weights are sqrt(c), scaled.")
       .def("squares", &squares, "c"_a, "out"_a, "n_threads"_a = 1, "out[j] = sum over i of c[i] X[i, j]^2")
       .def("row_norms", &row_norms, "out"_a, "n_threads"_a = 1, "out[i] = |x_i|^2")
       .def("square_sum", &square_sum, "n_threads"_a = 1, "The sum of the squares of all entries.")

@@ -160,6 +160,13 @@ class Matrix:
         The lower triangle of out = sum over k of c[k] x x', x the row rows[k].
         """
 
+    def row_system(self, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], c: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], inverse: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, constant: float, out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], n_threads: int = 1) -> None:
+        """
+        The lower triangle of I + diag(sqrt(c)) X D X' diag(sqrt(c)) for some rows, scaled to a diagonal of ones.
+
+        D is the diagonal given or the identity, constant that of a column of ones; weights are sqrt(c), scaled.
+        """
+
     def squares(self, c: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], n_threads: int = 1) -> None:
         """out[j] = sum over i of c[i] X[i, j]^2"""
 
@@ -191,6 +198,21 @@ def csr(values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C',
 @overload
 def csr(values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_cols: int) -> Matrix:
     """A matrix of compressed rows over the arrays given; nothing is copied."""
+
+@overload
+def order_rows(indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], to_indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], to_values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], n_threads: int = 1) -> bool: ...
+
+@overload
+def order_rows(indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], to_indices: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], to_values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], n_threads: int = 1) -> bool: ...
+
+@overload
+def order_rows(indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], to_indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], to_values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], n_threads: int = 1) -> bool: ...
+
+@overload
+def order_rows(indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], to_indices: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], to_values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], n_threads: int = 1) -> bool:
+    """
+    Copy rows with their indices increasing; False if an index occurs twice in a row.
+    """
 
 @overload
 def dense(X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> Matrix: ...

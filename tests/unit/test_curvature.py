@@ -35,6 +35,26 @@ def test_curvature_equals_numpy(m, d, share, layout, intercept):
     assert np.all(np.abs(curvature.times(rows, c, v) - expected @ v) <= 1e-12 * (size @ np.abs(v)))
 
 
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(("m", "d"), SHAPES)
+def test_the_system_of_the_rows_equals_numpy(m, d, layout, intercept):
+    X, y, c = data(m, d)
+    wide = np.column_stack([X, np.ones(m)]) if intercept else X
+    r, rows = np.linspace(0.5, 2.0, wide.shape[1]), np.flatnonzero(c)
+    B = np.sqrt(c[rows])[:, None] * wide[rows]
+    expected = np.eye(rows.size) + (B / r) @ B.T
+    scaling = 1.0 / np.sqrt(np.diag(expected))
+    systems = []
+    for n_threads in (1, 3):
+        curvature = RowCurvature(LinearRisk(LAYOUTS[layout](X), y, Hinge(), intercept=intercept, n_threads=n_threads))
+        systems.append(curvature.row_system(rows, c, r))
+    M, weights = systems[0]
+    assert np.allclose(np.tril(M), np.tril(expected * scaling * scaling[:, None]), rtol=0.0, atol=1e-13)
+    assert np.allclose(weights, scaling * np.sqrt(c[rows]), rtol=1e-13)
+    assert np.array_equal(np.tril(M), np.tril(systems[1][0]))
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize(("m", "d"), [(20000, 40), (3000, 300)])
 def test_threads_do_not_change_a_bit(m, d, layout):

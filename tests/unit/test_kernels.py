@@ -1,5 +1,7 @@
 """Products, the fused pass and lines: right to the last digits, and the same on any number of threads."""
 
+import os
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -240,3 +242,13 @@ def test_logistic_loss_to_the_last_digits():
     np.testing.assert_allclose(slopes, -probability, rtol=2e-15, atol=1e-300)
     e = np.exp(-np.abs(z))
     np.testing.assert_allclose(bends, e / (1.0 + e) ** 2, rtol=2e-15, atol=1e-300)
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2, reason="one core, or no Linux"
+)
+def test_threads_of_the_pool_stay_off_the_core_of_the_caller():
+    X = np.ones((200_000, 4))
+    _core.dense(X).dot(np.ones(4), np.empty(len(X)), 2)
+    masks = [os.sched_getaffinity(int(task)) for task in os.listdir("/proc/self/task")]
+    assert any(len(mask) == len(os.sched_getaffinity(0)) - 1 for mask in masks)

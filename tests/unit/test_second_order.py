@@ -27,7 +27,7 @@ from bmrm.risks.envelope import Envelope, plane
 from bmrm.risks.terms import RowTerms
 from bmrm.solvers import InteriorPoint, Newton, SemismoothNewton
 from bmrm.solvers.elastic_system import by_faces
-from bmrm.solvers.newton_system import NewtonSystem, conjugate_gradients, is_sampled
+from bmrm.solvers.newton_system import NewtonSystem, conjugate_gradients, is_sampled, rows_are_few
 
 SOLVERS = [Newton(), SemismoothNewton(), InteriorPoint()]
 LOSSES = [Hinge(), SquaredHinge(), Logistic(), LeastAbsolute(), LeastSquares(), Huber(delta=0.5)]
@@ -200,6 +200,29 @@ def test_newton_system_by_a_sample(alike):
     g = H @ np.ones(12)
     error = system._by_sample(c, np.arange(2000))(g, 1e-6) - 1.0
     assert error @ H @ error <= 1e-4 * H.sum()
+
+
+@pytest.mark.parametrize("accuracy", [1e-2, 1e-10])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_newton_system_by_few_rows(intercept, accuracy):
+    """The system of the rows with curvature, factored, gives the step of the columns."""
+    rng = np.random.default_rng(9)
+    X = rng.normal(size=(60, 300)) * (rng.random((60, 300)) < 0.3)
+    wide = np.column_stack([X, np.ones(60)]) if intercept else X
+    c, r = rng.random(60) * (np.arange(60) % 3 == 0), 10.0 ** rng.uniform(-6.0, -3.0, wide.shape[1])
+    risk = LinearRisk(X, np.ones(60), "squared_hinge", intercept=intercept)
+    system = NewtonSystem(RowCurvature(risk), r, most_columns=0)
+    H = wide.T @ (c[:, None] * wide) + np.diag(r)
+    d = rng.normal(size=r.size)
+    solve_rows = system._by_rows(c, np.flatnonzero(c))
+    assert solve_rows(H @ d, accuracy) == pytest.approx(d, rel=1e-6, abs=1e-6 + 1e-2 * accuracy)
+
+
+def test_systems_of_many_rows_are_left_to_conjugate_gradients():
+    assert rows_are_few(1600, 817141)
+    assert not rows_are_few(3000, 817141)
+    assert rows_are_few(3000, 817141, steps=250)
+    assert not rows_are_few(5000, 1e9)
 
 
 def test_the_matrix_is_sampled_where_it_is_expensive():

@@ -250,7 +250,7 @@ def _sparse_matrix(X: Any, n_threads: int) -> _core.Matrix:
     return _core.csr(values, indices, indptr, csr.shape[1])
 
 
-def _without_duplicates(csr: Any) -> tuple[Array, Array, Array]:
+def _without_duplicates(csr: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
     csr = csr.copy()
     csr.has_sorted_indices = False
     csr.has_canonical_format = False

@@ -52,6 +52,22 @@ class RowCurvature:
         wide[-1] = self.pull_back(c)
         return wide
 
+    def row_system(self, rows: Rows, c: Array, r: Array) -> tuple[Array, Array] | None:
+        """Return M = I + B diag(1/r) B' for B = diag(sqrt(c)) X of some rows, scaled to a diagonal of ones.
+
+        Its lower triangle is filled; the second array is sqrt(c) times the scaling. Counts as one product. None where
+        the rows are not all in memory here.
+        """
+        design, n = self.risk.design, rows.size
+        if not hasattr(design.matrix, "row_system"):
+            return None
+        M, weights = np.empty((n, n)), np.empty(n)
+        inverse = 1.0 / r
+        constant = float(inverse[-1]) if design.intercept else 0.0
+        design.matrix.row_system(rows, c[rows], inverse[: design.n_cols], constant, M, weights, design.n_threads)
+        self.risk.products += 1
+        return M, weights
+
     @property
     def entries_per_row(self) -> float:
         """The mean number of entries of a row."""
@@ -77,15 +93,23 @@ class RowCurvature:
         self.risk.products += 1
         return self.risk.design.tdot(u, float(u.sum()))
 
-    def times(self, rows: Rows, c: Array, v: Array) -> Array:
-        """Return X' diag(c) X v, where c is 0 outside the rows: two products."""
-        design = self.risk.design
+    def of_rows(self, rows: Rows, v: Array) -> Array:
+        """Return <x_i, v> for some rows: one product."""
+        design, some = self.risk.design, np.empty(rows.size)
         columns, constant = design.split(v)
-        some, u = np.empty(rows.size), np.zeros(design.n_rows)
         design.matrix.dot_rows(rows, columns, some, design.n_threads)
         self.risk.products += 1
-        u[rows] = c[rows] * (some + constant)
-        return self.pull_back(u)
+        return some + constant
+
+    def to_columns(self, rows: Rows, u: Array) -> Array:
+        """Return the sum of u_i x_i over some rows: one product."""
+        everywhere = np.zeros(self.risk.design.n_rows)
+        everywhere[rows] = u
+        return self.pull_back(everywhere)
+
+    def times(self, rows: Rows, c: Array, v: Array) -> Array:
+        """Return X' diag(c) X v, where c is 0 outside the rows: two products."""
+        return self.to_columns(rows, c[rows] * self.of_rows(rows, v))
 
     def diagonal(self, c: Array) -> Array:
         """Return sum_i c_i x_ij^2 for each column j: one product."""

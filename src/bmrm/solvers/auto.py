@@ -186,14 +186,16 @@ class _Watch:
     def __init__(self, solver: Solver, after: Sequence[Solver], few: bool) -> None:
         self.upper, self.lower, self.mark, self.waited = np.inf, -np.inf, np.inf, 0
         # The bundle method may be slow; it is left only when it has come to a stand.
-        last = isinstance(solver, LsBMRM | Hybrid) and not isinstance(next(iter(after), None), DualCoordinate)
+        last = isinstance(solver, LsBMRM | Hybrid) and not isinstance(
+            next(iter(after), None), DualCoordinate | SemismoothNewton
+        )
         self.share, self.patience = (0.99, 3 * _PATIENCE) if last else (0.5, _PATIENCE)
         self.patience_near = np.inf
         if isinstance(solver, InteriorPoint | ProximalBundle) or (isinstance(solver, LBFGS) and not few):
             self.patience = 5 * _PATIENCE
             self.patience_near = _PROXIMAL_PATIENCE if isinstance(solver, ProximalBundle) else np.inf
         elif isinstance(solver, LsBMRM) and not few and not last:
-            self.patience = _LONG_PATIENCE
+            self.patience, self.patience_near = _LONG_PATIENCE, 2 * _PATIENCE
         elif isinstance(solver, Coordinate):
             self.patience = 2 * _PATIENCE
         elif isinstance(solver, DualCoordinate) and not isinstance(after[0], LsBMRM):
@@ -235,8 +237,9 @@ def _chosen(problem: Problem, units: _Units) -> list[Solver]:
         chosen.append(Coordinate())
     elif fits(SemismoothNewton) and (few or fits(DualCoordinate)):
         if fits(DualCoordinate) and not (few and (rows_are_hard(problem) or units.c is not None)):
-            chosen += [LsBMRM()] if not len(free) and suit_planes(problem, few) else []
-            chosen.append(DualCoordinate())
+            planes = not len(free) and suit_planes(problem, few)
+            chosen += [LsBMRM()] if planes else []
+            chosen += [DualCoordinate()] if few or not planes else []
         chosen.append(SemismoothNewton())
     elif fits(DualCoordinate):
         chosen.append(DualCoordinate())

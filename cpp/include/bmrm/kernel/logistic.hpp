@@ -46,7 +46,8 @@ BMRM_CLONES static inline void logistic_along(const double* __restrict f, const 
 
 BMRM_CLONES static inline void logistic_curvature(const double* __restrict f, Counts counts, std::size_t n,
                                                   double* __restrict curvature) {
-  each_counted(counts, n, [=](std::size_t i, double c) BMRM_INLINE_BODY { curvature[i] = c * Logistic{}.curvature(f[i], 1.0); });
+  each_counted(counts, n,
+               [=](std::size_t i, double c) BMRM_INLINE_BODY { curvature[i] = c * Logistic{}.curvature(f[i], 1.0); });
 }
 
 }  // namespace bmrm
