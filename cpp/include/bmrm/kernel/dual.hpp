@@ -91,7 +91,7 @@ class DualCoordinates {
 
   // Visits the active rows once, in random order; those that turn out to be settled are moved to the end.
   DualEpoch epoch(std::span<std::int64_t> active, std::uint64_t key, double reach) {
-    Block block(active, key, point_.w.data(), 1.0);
+    Block block(active, key, neighbors(active.size()), point_.w.data(), 1.0);
     Patience patience;
     bool stopped = false;
     visit(block, active.size(), reach, [&] { return !(stopped = patience.is_over()); });
@@ -102,11 +102,12 @@ class DualCoordinates {
 
   // The same by two blocks, each half of the rows, whose changes of w are added n_merges times.
   DualEpoch epoch(std::span<std::int64_t> active, std::uint64_t key, double reach, const DualBlocks& by) {
-    const std::size_t n = active.size(), half = n / 2, d = point_.w.size();
+    const std::size_t n = active.size(), d = point_.w.size(), each = neighbors(n);
+    const std::size_t half = n / 2 / each * each, quarter = half / 2 / each * each;
     // Both orders are random, so this makes new halves of those of the last epoch.
-    std::swap_ranges(active.data() + n / 4, active.data() + half, active.data() + half);
-    std::array<Block, 2> blocks{Block(active.first(half), key, by.scratch.data(), by.sigma),
-                                Block(active.subspan(half), ~key, by.scratch.data() + d, by.sigma)};
+    std::swap_ranges(active.data() + quarter, active.data() + half, active.data() + half);
+    std::array<Block, 2> blocks{Block(active.first(half), key, each, by.scratch.data(), by.sigma),
+                                Block(active.subspan(half), ~key, each, by.scratch.data() + d, by.sigma)};
     for (const Block& block : blocks) std::copy(point_.w.begin(), point_.w.end(), block.w);
     const auto caller = std::this_thread::get_id();
     std::atomic<bool> stopped = false;
@@ -133,8 +134,8 @@ class DualCoordinates {
  private:
   // Rows that are visited one after the other, with a w of their own.
   struct Block {
-    Block(std::span<std::int64_t> own, std::uint64_t key, double* w_, double sigma_)
-        : order(own, key), rows(own), w(w_), sigma(sigma_) {}
+    Block(std::span<std::int64_t> own, std::uint64_t key, std::size_t each, double* w_, double sigma_)
+        : order(own, key, each), rows(own), w(w_), sigma(sigma_) {}
     RandomOrder order;
     std::span<std::int64_t> rows;
     double* w;
@@ -144,6 +145,14 @@ class DualCoordinates {
     std::vector<std::int64_t> settled;
     DualEpoch sums;
   };
+
+  // How many rows that lie side by side are visited one after the other: memory is then read in order, and a line with
+  // numbers of several rows once. The more there are, the less an epoch learns where rows are alike.
+  std::size_t neighbors(std::size_t n) const {
+    constexpr std::size_t kFew = 4, kMany = 8, kLong = 64;
+    const bool long_rows = X_.n_entries() >= kLong * X_.n_rows;
+    return std::clamp<std::size_t>(n / 64, 1, long_rows ? kMany : kFew);
+  }
 
   // Visits the rows of a block up to `until`; `go_on` is asked now and then.
   template <class GoOn>

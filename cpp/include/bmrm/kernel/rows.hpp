@@ -120,18 +120,23 @@ void prefetch_row(const Dense<Value>& X, std::size_t i) {
   prefetch(X.row(i) + 64 / sizeof(Value));
 }
 
-// Draws a random order of the rows in place, a few rows ahead of the one in use. The numbers are a function of the
-// key and the position only (SplitMix64), so that a run can be repeated and taken up again.
+// Draws a random order of the rows in place, a few rows ahead of the one in use. Neighbors stay together, `each` rows
+// at a time. The numbers are a function of the key and the position only (SplitMix64), so that a run can be repeated
+// and taken up again.
 class RandomOrder {
  public:
-  RandomOrder(std::span<std::int64_t> rows, std::uint64_t key) : rows_(rows), key_(key) {}
+  RandomOrder(std::span<std::int64_t> rows, std::uint64_t key, std::size_t each = 1)
+      : rows_(rows), key_(key), each_(each) {}
 
-  // Draws the row at position k.
+  // Draws the row at position k, one position after the other.
   std::size_t draw(std::size_t k) {
-    const std::size_t n = rows_.size() - k;
-    const double u = static_cast<double>(random(k) >> 11) * 0x1.0p-53;
-    const std::size_t other = k + std::min(n - 1, static_cast<std::size_t>(u * static_cast<double>(n)));
-    std::swap(rows_[k], rows_[other]);
+    if (k == until_) {
+      until_ += each_;
+      const std::size_t n = (rows_.size() - k) / each_;  // what is left over stays last
+      const double u = static_cast<double>(random(k) >> 11) * 0x1.0p-53;
+      const std::size_t other = k + each_ * std::min(n - 1, static_cast<std::size_t>(u * static_cast<double>(n)));
+      if (n > 0 && other != k) std::swap_ranges(&rows_[k], &rows_[k] + each_, &rows_[other]);
+    }
     return static_cast<std::size_t>(rows_[k]);
   }
 
@@ -145,6 +150,7 @@ class RandomOrder {
 
   std::span<std::int64_t> rows_;
   std::uint64_t key_;
+  std::size_t each_, until_ = 0;
 };
 
 }  // namespace bmrm
