@@ -27,6 +27,7 @@ class RowCurvature:
 
     def __init__(self, risk: LinearRisk) -> None:
         self.risk = risk
+        self._room = np.empty(0)
 
     def at(self, scores: Array) -> Array:
         """Return c_i = p_i l''(f_i), p the normalized weights."""
@@ -56,12 +57,14 @@ class RowCurvature:
         """Return M = I + B diag(1/r) B' for B = diag(sqrt(c)) X of some rows, scaled to a diagonal of ones.
 
         Its lower triangle is filled; the second array is sqrt(c) times the scaling. Counts as one product. None where
-        the rows are not all in memory here.
+        the rows are not all in memory here. The next call writes to the same memory: new one costs as much as a product.
         """
         design, n = self.risk.design, rows.size
         if not hasattr(design.matrix, "row_system"):
             return None
-        M, weights = np.empty((n, n)), np.empty(n)
+        if self._room.size < n * n:
+            self._room = np.empty(n * n + n * n // 4)
+        M, weights = self._room[: n * n].reshape(n, n), np.empty(n)
         inverse = 1.0 / r
         constant = float(inverse[-1]) if design.intercept else 0.0
         design.matrix.row_system(rows, c[rows], inverse[: design.n_cols], constant, M, weights, design.n_threads)

@@ -71,13 +71,15 @@ class Auto(Solver, name="auto"):
                                      conjugate gradients; the latter at once where q > 200, with exponentials,
                                      which make epochs dear, q > 28. `lbfgs` where m q <= 100, with exponentials
                                      1000: it takes a handful of steps. Beyond 3 columns for each row `row_lbfgs`
-                                     takes the place of `newton`, with exponentials where q > 60
+                                     takes the place of `newton`, with exponentials where q > 60, unless the loss
+                                     is piecewise, q > 200 and half of the rows are few enough for `newton` to
+                                     factor their system: that goes second, after 32 passes of `dual_coordinate`
     other rows, l2                   `dual_coordinate`, then `semismooth_newton`; the latter at once where
                                      columns are few, and columns uneven or q > 3, for losses of residuals
                                      q > 0.1: there epochs are many, and no row can be left out, as all lie
                                      near a kink or on a slope. Losses of margins with few columns and m q <=
                                      60: `ls_bmrm` first, it needs 3 to 8 passes, which cost less than epochs; with
-                                     many columns where q > 20000, for epochs get nowhere there
+                                     many columns where q > 20000, instead of epochs, which get nowhere there
     other rows, l1 or elastic net    `semismooth_newton`, if columns are few
     smooth rows, l1 or elastic net   `coordinate`; with bounds on w, for l2 and no penalty as well
     `softmax` and other smooth       `newton`, then `lbfgs`; the latter first beyond 1000 columns (`row_lbfgs` beyond
@@ -102,8 +104,8 @@ class Auto(Solver, name="auto"):
     for a way down as well, before `interior_point` where there is no penalty. Behind all of them stands `ls_bmrm`,
     which makes progress on every convex problem: a solver that has not halved the gap within 20 steps (`interior_point`
     and `proximal_bundle`: 100, the bound may come last, the latter 2 below 1e-3 of J; `lbfgs`: 100 if columns are many;
-    `coordinate`: 40; `dual_coordinate`: 5, but, like `ls_bmrm` before it, 1000 where columns are too many for the steps
-    of `semismooth_newton` and the gap is above 1e-3 of J, 40 below, 20 where `ls_bmrm` is next, and 1, which must leave
+    `coordinate`: 40; `dual_coordinate`: 5, but, like `ls_bmrm` in its place, 1000 where columns are many, the steps of
+    `semismooth_newton` come next and the gap is above 1e-3 of J, 40 below, 20 where `ls_bmrm` is next, and 1, which must leave
     no more than 0.3 of the gap, with a smooth loss and many columns), or can go no further, leaves its point to the
     next one, and L-BFGS and `proximal_bundle` their planes as well (the planes of the others crowd around one point,
     which the master problem does not like). Where `ls_bmrm` comes to a stand as well, it begins once more at 0; the

@@ -53,7 +53,8 @@ def for_smooth_rows(problem: Problem) -> list[Solver]:
     18 (1 + c q) epochs, q the mean of p_i |x_i|^2 / (lam s), c the largest second derivative of the loss. The cheaper
     one goes first. Where columns are too many for the matrix, L-BFGS wins where the condition number is small, at most
     c m q, and Newton steps by conjugate gradients where rows are so hard that epochs do not get anywhere. With many
-    more columns than rows that is L-BFGS in the space of the rows, where few steps do not pay.
+    more columns than rows that is L-BFGS in the space of the rows, where few steps do not pay, or Newton steps by the
+    system of the rows with curvature, if these are few enough.
     """
     risk, q = problem.risk, curved_step(problem)
     if not isinstance(risk, LinearRisk) or not np.isfinite(q):

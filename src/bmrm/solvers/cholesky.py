@@ -37,6 +37,14 @@ def factored_with_pivot(M: Array, ridge: float) -> tuple[Callable[[Array], Array
     return lambda g: np.asarray(lapack.dpotrs(factor, g, lower=0)[0]), least
 
 
+def factored_in_place(M: Array) -> Callable[[Array], Array] | None:
+    """Return g -> M^-1 g, or None where M has no factor. M's lower triangle is overwritten, and in use from then on."""
+    from scipy.linalg import lapack
+
+    factor, failed = lapack.dpotrf(M.T, lower=0, clean=0, overwrite_a=1)
+    return None if failed else lambda g: np.asarray(lapack.dpotrs(factor, g, lower=0)[0])
+
+
 def factored_by_rows(A: Array) -> Callable[[Array], Array]:
     """Return g -> (A'A)^-1 g from A itself, by Householder's method: A'A would have lost half of the digits.
 

@@ -44,8 +44,9 @@ class Newton(Solver, name="newton"):
 
         repeat
             H = lam S + X' diag(p_i l''(f_i)) X                 rows with l'' = 0 are not read
-            d = -H^-1 gradient of J                             Cholesky, or conjugate gradients if d is large or
-                                                                rows are many and long, then with a sample of H
+            d = -H^-1 gradient of J                             Cholesky; if columns are many that of the rows with
+                                                                l'' > 0, if these are few, else conjugate gradients,
+                                                                as with many and long rows, then with a sample of H
             w = w + d if J is flat there, else argmin of J along w + t d          from cached scores
             lower = the best bound from the last planes
 

@@ -9,7 +9,7 @@ import numpy as np
 from bmrm import _core
 from bmrm.risks.base import Array
 from bmrm.risks.curvature import RowCurvature, Rows
-from bmrm.solvers.cholesky import factored, factored_by_rows, factored_with_pivot
+from bmrm.solvers.cholesky import factored_by_rows, factored_in_place, factored_with_pivot
 
 MOST_COLUMNS = 2000  # a matrix is formed and factored up to here
 RIDGE = 1e-13
@@ -55,6 +55,8 @@ def is_sampled(n_rows: int, n_columns: int, entries_per_row: float) -> bool:
 class NewtonSystem:
     """Solves (diag(r) + X' diag(c) X) d = g, by Cholesky's method or, for many columns, by conjugate gradients.
 
+    With many columns but few rows with c > 0, and r > 0, the system of those rows is factored instead, where that costs
+    less than conjugate gradients took the last time, 60 steps at least.
     Columns are scaled so that the diagonal is 1, and a tiny ridge is added: columns may be collinear and of any size.
     Where rows are many and long, the matrix of a sample of them is the preconditioner of conjugate gradients, and the
     whole one is formed only if these take too many steps. A coordinate without any curvature gets the curvature 1.
@@ -186,7 +188,9 @@ class NewtonSystem:
             return None
         M, weights = system
         self.diagonal = curvature.diagonal(c) + r
-        inverse = factored(M, self.ridge)
+        inverse = factored_in_place(M)
+        if inverse is None:
+            return None
 
         def once(g: Array) -> Array:
             u = g / r

@@ -146,12 +146,13 @@ class DualCoordinates {
     DualEpoch sums;
   };
 
-  // How many rows that lie side by side are visited one after the other: memory is then read in order, and a line with
-  // numbers of several rows once. The more there are, the less an epoch learns where rows are alike.
+  // How many rows that lie side by side are visited one after the other: a line with numbers of several short rows is
+  // then read once, and long rows that no cache holds are read in order. The more there are, the less an epoch learns
+  // where rows are alike.
   std::size_t neighbors(std::size_t n) const {
-    constexpr std::size_t kFew = 4, kMany = 8, kLong = 64;
-    const bool long_rows = X_.n_entries() >= kLong * X_.n_rows;
-    return std::clamp<std::size_t>(n / 64, 1, long_rows ? kMany : kFew);
+    constexpr std::size_t kLong = 64, kLarge = std::size_t{1} << 22;  // entries, of a row and of all
+    const bool is_long = X_.n_entries() >= kLong * X_.n_rows;
+    return std::clamp<std::size_t>(n / 64, 1, !is_long ? 4 : X_.n_entries() >= kLarge ? 8 : 1);
   }
 
   // Visits the rows of a block up to `until`; `go_on` is asked now and then.
