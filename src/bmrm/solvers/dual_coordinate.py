@@ -59,7 +59,7 @@ class DualCoordinate(Solver, name="dual_coordinate"):
     Each row has a slope s_i; w = -S^-1 X'(p s) / lam follows. The loop::
 
         repeat
-            for each active row i in random order, 4 neighbors (8 if rows have 64 entries) at a time
+            for each active row i in random order, a few neighbors at a time
                 f = <x_i, w> + offset_i,   q = p_i |x_i|^2 / lam
                 z, s_i' = prox of q l at f + q s_i                       the maximum over s_i
                 w -= p_i (s_i' - s_i) S^-1 x_i / lam,   s_i = s_i'

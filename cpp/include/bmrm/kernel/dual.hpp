@@ -147,12 +147,12 @@ class DualCoordinates {
   };
 
   // How many rows that lie side by side are visited one after the other: a line with numbers of several short rows is
-  // then read once, and long rows that no cache holds are read in order. The more there are, the less an epoch learns
-  // where rows are alike.
+  // then read once, and long rows are read in order. The more there are, the less an epoch learns where rows are alike,
+  // or where there are few of them.
   std::size_t neighbors(std::size_t n) const {
-    constexpr std::size_t kLong = 64, kLarge = std::size_t{1} << 22;  // entries, of a row and of all
+    constexpr std::size_t kLong = 64, kFewRows = 8192;
     const bool is_long = X_.n_entries() >= kLong * X_.n_rows;
-    return std::clamp<std::size_t>(n / 64, 1, !is_long ? 4 : X_.n_entries() >= kLarge ? 8 : 1);
+    return std::clamp<std::size_t>(n / 64, 1, !is_long ? 4 : X_.n_rows >= kFewRows ? 8 : 1);
   }
 
   // Visits the rows of a block up to `until`; `go_on` is asked now and then.
