@@ -57,7 +57,7 @@ class RowCurvature:
         """Return M = I + B diag(1/r) B' for B = diag(sqrt(c)) X of some rows, scaled to a diagonal of ones.
 
         Its lower triangle is filled; the second array is sqrt(c) times the scaling. Counts as one product. None where
-        the rows are not all in memory here. The next call writes to the same memory: new one costs as much as a product.
+        the rows are not all in memory here. The next call writes to the same memory: a new one is dear.
         """
         design, n = self.risk.design, rows.size
         if not hasattr(design.matrix, "row_system"):

@@ -105,13 +105,13 @@ class Auto(Solver, name="auto"):
     which makes progress on every convex problem: a solver that has not halved the gap within 20 steps (`interior_point`
     and `proximal_bundle`: 100, the bound may come last, the latter 2 below 1e-3 of J; `lbfgs`: 100 if columns are many;
     `coordinate`: 40; `dual_coordinate`: 5, but, like `ls_bmrm` in its place, 1000 where columns are many, the steps of
-    `semismooth_newton` come next and the gap is above 1e-3 of J, 40 below, 20 where `ls_bmrm` is next, and 1, which must leave
-    no more than 0.3 of the gap, with a smooth loss and many columns), or can go no further, leaves its point to the
-    next one, and L-BFGS and `proximal_bundle` their planes as well (the planes of the others crowd around one point,
-    which the master problem does not like). Where `ls_bmrm` comes to a stand as well, it begins once more at 0; the
-    best point is kept. `lbfgs`, `ls_bmrm` and `proximal_bundle` run in other units, w = c v with powers of two c, where
-    columns differ in size by more than a factor of 100 (10000, if they are more than 1000) and m q > 100; Newton steps
-    and coordinate steps do not mind the units.
+    `semismooth_newton` come next and the gap is above 1e-3 of J, 40 below, 20 where `ls_bmrm` is next, and 1, which
+    must leave no more than 0.3 of the gap, with a smooth loss and many columns), or can go no further, leaves its point
+    to the next one, and L-BFGS and `proximal_bundle` their planes as well (the planes of the others crowd around one
+    point, which the master problem does not like). Where `ls_bmrm` comes to a stand as well, it begins once more at 0;
+    the best point is kept. `lbfgs`, `ls_bmrm` and `proximal_bundle` run in other units, w = c v with powers of two c,
+    where columns differ in size by more than a factor of 100 (10000, if they are more than 1000) and m q > 100; Newton
+    steps and coordinate steps do not mind the units.
 
     Examples
     --------
