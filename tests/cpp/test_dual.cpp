@@ -175,15 +175,18 @@ void check_many_rows() {
   assert(first == whole);
 }
 
-void check_order() {
+// Rows in random order, `each` neighbors at a time; what is left over comes last.
+void check_order(std::size_t each) {
   std::vector<std::int64_t> rows(100), again(100);
   std::iota(rows.begin(), rows.end(), 0);
   again = rows;
-  RandomOrder first(rows, 5), second(again, 5);
+  RandomOrder first(rows, 5, each), second(again, 5, each);
   for (std::size_t k = 0; k < rows.size(); ++k) assert(first.draw(k) == second.draw(k));
   std::size_t unmoved = 0;
   for (std::size_t k = 0; k < rows.size(); ++k) unmoved += rows[k] == static_cast<std::int64_t>(k);
   assert(unmoved < 20);
+  for (std::size_t k = 0; k < rows.size(); ++k)
+    if (k % each > 0) assert(rows[k] == rows[k - 1] + 1);
   std::sort(rows.begin(), rows.end());
   for (std::size_t k = 0; k < rows.size(); ++k) assert(rows[k] == static_cast<std::int64_t>(k));
 }
@@ -201,6 +204,6 @@ int main() {
   check_layouts(data);
   check_many_rows();
   check_merges();
-  check_order();
+  for (const std::size_t each : {1, 3, 4}) check_order(each);
   std::puts("dual: ok");
 }
