@@ -58,17 +58,20 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --upgrade "pip>=24"
 
+# The core is compiled in place, so that only what changed is compiled again; packages without a wheel are built by their
+# own rules, in an environment of their own.
 $(VENV)/.installed: $(CORE) | $(BIN)/python
 	$(BIN)/python -m pip install -q "scikit-build-core>=0.11" "nanobind==3.1.0" "cmake>=3.24" ninja
-	$(BIN)/python -m pip install -q --no-build-isolation -e ".[test]"
+	$(BIN)/python -m pip install -q --no-build-isolation -e .
+	$(BIN)/python -m pip install -q "bmrm[test]"
 	touch $@
 
 $(VENV)/.linters: $(VENV)/.installed
-	$(BIN)/python -m pip install -q --no-build-isolation -e ".[lint]"
+	$(BIN)/python -m pip install -q "bmrm[lint]"
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.installed
-	$(BIN)/python -m pip install -q --no-build-isolation -e ".[bench]"
+	$(BIN)/python -m pip install -q "bmrm[bench]"
 	touch $@
 
 # Each peer by itself: one that does not install here is left out, and the benchmark says so.
@@ -80,7 +83,7 @@ $(VENV)/.peers: $(VENV)/.bench
 	touch $@
 
 $(VENV)/.docs: $(VENV)/.installed
-	$(BIN)/python -m pip install -q --no-build-isolation -e ".[docs]"
+	$(BIN)/python -m pip install -q "bmrm[docs]"
 	touch $@
 
 clean:
