@@ -12,6 +12,7 @@ from bmrm.regularizers.base import Separable
 from bmrm.risks.base import Array
 from bmrm.risks.columns import ColumnModel, Indices, Penalty
 from bmrm.risks.curvature import RowCurvature
+from bmrm.risks.kept_gram import KeptGram
 from bmrm.risks.linear import LinearRisk
 from bmrm.solvers import small_lasso
 from bmrm.solvers.cholesky import factored
@@ -38,14 +39,16 @@ class ElasticSystem:
         Of a linear risk and a regularizer of absolute values and squares, without bounds.
     most_columns : int
         Up to so many columns the matrix is formed.
+    gram : KeptGram
+        The last matrix.
     """
 
-    def __init__(self, problem: Problem, most_columns: int) -> None:
+    def __init__(self, problem: Problem, most_columns: int, gram: KeptGram) -> None:
         self.risk = cast(LinearRisk, problem.risk)
         regularizer, d = cast(Separable, problem.regularizer), self.risk.dim
         u, r = (problem.lam * np.broadcast_to(part, d) for part in regularizer.parts)
         self.penalty = Penalty(u, r, np.full(d, -np.inf), np.full(d, np.inf))
-        self.curvature = RowCurvature(self.risk)
+        self.curvature, self.gram = RowCurvature(self.risk), gram
         self.model = None if d <= most_columns else ColumnModel(self.risk)
         self.whole = self.curvature.diagonal(self.risk.full_weight)
         self.diagonal: Array = np.where(self.whole > 0.0, self.whole, 1.0)  # of the last matrix
@@ -73,7 +76,7 @@ class ElasticSystem:
             diagonal = self.curvature.diagonal(c)
             self.diagonal = np.where(diagonal > 0.0, diagonal, 1.0)
             return self.model.minimize(c, g, w, working, self.penalty, tol, _EPOCHS)
-        H = self.curvature.gram(c)
+        H = self.gram.at(self.curvature, c).copy()
         places = np.arange(w.size)
         H[places, places] += _LEVENBERG * sigma * self.whole
         self.diagonal = np.where(H[places, places] > 0.0, H[places, places], 1.0)

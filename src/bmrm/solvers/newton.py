@@ -17,6 +17,7 @@ from bmrm.regularizers.base import Separable
 from bmrm.risks.base import Array
 from bmrm.risks.columns import ColumnModel
 from bmrm.risks.curvature import RowCurvature
+from bmrm.risks.kept_gram import KeptGram
 from bmrm.risks.linear import LinearLine, LinearPoint, LinearRisk
 from bmrm.solvers.base import Solver, Start, Step
 from bmrm.solvers.bounds import FEW_FREE, FlatBound, bound_with
@@ -106,13 +107,14 @@ class _Run:
         self.free = regularizer.free
         self.curvature = RowCurvature(risk)
         self.flat = FlatBound(problem) if self.free.size > 1 else None
-        self.system = NewtonSystem(
-            self.curvature, self.r, settings.most_columns, RIDGE if self.flat is None else FINE_RIDGE
-        )
         self.iteration: int
         self.lower: float
-        begun = (start.w, None, 0, None, risk.floor, Formed())
-        w, upper, self.iteration, scores, self.lower, formed = start.memory or begun
+        gram = KeptGram() if Trait.PIECEWISE in risk.traits else None
+        begun = (start.w, None, 0, None, risk.floor, Formed(), gram)
+        w, upper, self.iteration, scores, self.lower, formed, gram = start.memory or begun
+        self.system = NewtonSystem(
+            self.curvature, self.r, settings.most_columns, RIDGE if self.flat is None else FINE_RIDGE, gram
+        )
         self._by_products = not self.system.forms_matrix and self.flat is None
         exact = self._by_products or self.flat is not None
         self.tol, self.matrix = start.tol, StepMatrix(self.system, self.curvature, formed, exact)
@@ -143,7 +145,8 @@ class _Run:
             helps = np.inf if self._by_products else helps  # the master costs little beside such a step
             lower = bound_with(problem, self.master, bundle, self.best_upper, point, self.tol, helps)
             self.lower = max(self.lower, lower)
-        memory = (point.w, self.best_upper, self.iteration, point.remembered, self.lower, self.matrix.formed)
+        kept = (self.lower, self.matrix.formed, self.system.gram)
+        memory = (point.w, self.best_upper, self.iteration, point.remembered, *kept)
         return Step(self.best, self.best_upper, self.lower, bundle, memory)
 
     def last_step(self) -> Step:

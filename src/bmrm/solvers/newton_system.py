@@ -9,6 +9,7 @@ import numpy as np
 from bmrm import _core
 from bmrm.risks.base import Array
 from bmrm.risks.curvature import RowCurvature, Rows
+from bmrm.risks.kept_gram import NEAR, Change, KeptGram
 from bmrm.solvers.cholesky import factored_by_rows, factored_in_place, factored_with_pivot
 
 MOST_COLUMNS = 2000  # a matrix is formed and factored up to here
@@ -73,12 +74,19 @@ class NewtonSystem:
         Up to so many columns the matrix is formed.
     ridge : float
         Added to the scaled diagonal; `FINE_RIDGE` says that all digits count.
+    gram : KeptGram, optional
+        The last matrix, for losses whose second derivatives change by jumps: the next one is made from it.
     """
 
     def __init__(
-        self, curvature: RowCurvature, r: Array, most_columns: int = MOST_COLUMNS, ridge: float = RIDGE
+        self,
+        curvature: RowCurvature,
+        r: Array,
+        most_columns: int = MOST_COLUMNS,
+        ridge: float = RIDGE,
+        gram: KeptGram | None = None,
     ) -> None:
-        self.curvature, self.r, self.ridge = curvature, r, ridge
+        self.curvature, self.r, self.ridge, self.gram = curvature, r, ridge, gram
         self.forms_matrix = r.size <= most_columns
         self.diagonal: Array = r.copy()  # of the last matrix
         self.rough = False  # whether the last matrix is that of a part of the rows
@@ -93,6 +101,9 @@ class NewtonSystem:
         rows = np.flatnonzero(c)
         if not self.forms_matrix:
             return self._by_rows(c, rows) or self._by_products(c)
+        change = None if self.gram is None else self.gram.change(c)
+        if change is not None and change.share <= NEAR:
+            return self._factored(c, change=change)
         if self.ridge > FINE_RIDGE and is_sampled(rows.size, self.r.size, self.curvature.entries_per_row):
             return self._by_sample(c, rows)
         if rough and rows.size >= _PART * _ROWS_OF_PART * self.r.size:
@@ -133,10 +144,17 @@ class NewtonSystem:
         def times(v: Array) -> Array:
             return self.curvature.times(rows, c, v) + self.r * v
 
+        whole: Callable[[Array, float], Array] | None = None
+
         def solve(g: Array, accuracy: float) -> Array:
+            nonlocal whole
             accuracy = min(accuracy, _SAMPLED_ACCURACY)
-            d, reached = conjugate_gradients(times, g, accuracy, _SAMPLED_STEPS, near)
-            return d if reached else self._factored(c)(g, accuracy)
+            if whole is None:
+                d, reached = conjugate_gradients(times, g, accuracy, _SAMPLED_STEPS, near)
+                if reached:
+                    return d
+                whole = self._factored(c)
+            return whole(g, accuracy)
 
         return solve
 
@@ -144,8 +162,11 @@ class NewtonSystem:
         self.diagonal[self.diagonal <= 0.0] = 1.0
         return 1.0 / np.sqrt(self.diagonal)
 
-    def _factored(self, c: Array, some: Rows | None = None) -> Callable[[Array, float], Array]:
-        H = self.curvature.gram(c, some)
+    def _factored(
+        self, c: Array, some: Rows | None = None, change: Change | None = None
+    ) -> Callable[[Array, float], Array]:
+        kept = some is None and self.gram is not None
+        H = self.gram.at(self.curvature, c, change).copy() if kept else self.curvature.gram(c, some)
         diagonal = H.reshape(-1)[:: self.r.size + 1]
         self.diagonal = diagonal + self.r
         scaling = self._scaling()

@@ -16,6 +16,7 @@ from bmrm.problem import Problem
 from bmrm.regularizers.base import Separable
 from bmrm.risks.base import Array
 from bmrm.risks.curvature import RowCurvature
+from bmrm.risks.kept_gram import KeptGram
 from bmrm.risks.envelope import Envelope, Smoothed, plane
 from bmrm.risks.linear import LinearLine, LinearPoint, LinearRisk
 from bmrm.solvers.base import Solver, Start, Step, is_turn
@@ -102,9 +103,10 @@ class _Run:
         self.regularizer = regularizer
         u, self.r = (problem.lam * np.broadcast_to(part, (risk.dim,)) for part in regularizer.parts)
         self.free = regularizer.free
-        self.elastic = ElasticSystem(problem, settings.most_columns) if u.any() else None
+        self.gram = KeptGram() if start.memory is None else start.memory["gram"]
+        self.elastic = ElasticSystem(problem, settings.most_columns, self.gram) if u.any() else None
         curvature = RowCurvature(risk)
-        self.system = NewtonSystem(curvature, self.r, settings.most_columns)
+        self.system = NewtonSystem(curvature, self.r, settings.most_columns, gram=self.gram)
         self.whole: Array = curvature.diagonal(self.p) if self.free.size else np.zeros(0)
         self.best, self.upper, self.lower = start.w, np.inf, -np.inf
         if start.memory is None:
@@ -175,6 +177,7 @@ class _Run:
             "solved": self.solved,
             "way": self.way,
             "error": self.error,
+            "gram": self.gram,
         }
         return Step(self.best, self.upper, self.lower, self.bundle, memory)
 
