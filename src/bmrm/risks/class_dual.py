@@ -128,8 +128,8 @@ class ClassDual(Dual):
         W, active = point.w.reshape(-1, self._shape[1]), point.active[: point.n_active]
         return _core.wide_dual_epoch(*self._problem, W, self._theta(point), active, key, reach)
 
-    def _look(self, point: DualPoint, reach: float) -> tuple[float, float, float, float, int]:
-        risk, F = self.risk, self.risk.scores(point.w).reshape(self._shape)
+    def _look(self, point: DualPoint, scores: Array, reach: float) -> tuple[float, float, float, float, int]:
+        risk, F = self.risk, scores.reshape(self._shape)
         return _core.wide_dual_check(
             F, self._ids, self._delta, risk.weight, risk.scale, self._theta(point), reach, point.active
         )

@@ -60,12 +60,13 @@ class Epoch:
 
 @dataclass(frozen=True)
 class Check:
-    """Sums over all rows: the risk, the gap of (w, s), sum p b, and by how much rounding may have raised it."""
+    """Sums over all rows: the risk, the gap of (w, s), sum p b, and by how much rounding may have raised it; the scores."""
 
     value: float
     gap: float
     offset: float
     rounding: float
+    scores: Array
 
 
 @dataclass(frozen=True)
@@ -119,8 +120,8 @@ class Dual(ABC):
         """Visit each active row once."""
 
     @abstractmethod
-    def _look(self, point: DualPoint, reach: float) -> tuple[float, float, float, float, int]:
-        """Look at all rows."""
+    def _look(self, point: DualPoint, scores: Array, reach: float) -> tuple[float, float, float, float, int]:
+        """Look at all rows with their scores."""
 
     def value(self, point: DualPoint) -> float:
         """Return the dual value, if w is that of the slopes."""
@@ -150,9 +151,10 @@ class Dual(ABC):
 
     def check(self, point: DualPoint, reach: float) -> Check:
         """Look at all rows with their true scores, and sort the settled ones out: one product."""
-        value, gap, offset, size, n_active = self._look(point, reach)
+        scores = self.risk.scores(point.w)
+        value, gap, offset, size, n_active = self._look(point, scores, reach)
         point.n_active, point.length = n_active, self.norm(point.w)
-        return Check(value, gap, offset, 4.0 * _EPS * size)
+        return Check(value, gap, offset, 4.0 * _EPS * size, scores)
 
     def _count(self, products: float) -> None:
         """Count products with parts of the data; their sum is rounded up."""
@@ -233,9 +235,9 @@ class DualRows(Dual):
         point.error += 8.0 * _EPS * merges * (point.length + way)  # each merge rounds w a few times
         return estimate, movement, way, changed, n_active, entries
 
-    def _look(self, point: DualPoint, reach: float) -> tuple[float, float, float, float, int]:
+    def _look(self, point: DualPoint, scores: Array, reach: float) -> tuple[float, float, float, float, int]:
         risk = self.risk
         return _core.dual_check(
-            risk.kernel, risk.scores(point.w), risk.targets, *self._rows, risk.offset, point.s, point.b, reach,
+            risk.kernel, scores, risk.targets, *self._rows, risk.offset, point.s, point.b, reach,
             point.active, risk.n_threads,
         )  # fmt: skip

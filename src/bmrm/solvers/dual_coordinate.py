@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bmrm import linesearch
 from bmrm._states import kept
 from bmrm._traits import Trait
 from bmrm.bundle.master import master_for
@@ -24,6 +25,7 @@ _STRIDE = 0xD1342543DE82EF95  # between the keys of two epochs
 _FEWEST = 4  # epochs whose w are worth a mean
 _RIGHT, _WRONG = 2.0, 4.0  # the gap over its estimate: up to here rows were rightly left out, from there wrongly
 _BOLDEST = 0.05
+_SEARCH = 1e-3  # of the slope, left where a search ends
 _GOAL = 0.9  # of the gap asked for: an estimate as small is worth a check
 
 
@@ -35,6 +37,7 @@ class _State:
     point: DualPoint
     center: Array  # of the free coordinates; 0 elsewhere
     best: Array
+    scores: Array | None  # of the best w
     upper: float
     lower: float
     gap: float  # at the last check
@@ -46,10 +49,10 @@ class _State:
     done: bool = False
     count: int = 0
 
-    def offer(self, w: Array, objective: float) -> None:
+    def offer(self, w: Array, scores: Array, objective: float) -> None:
         """Keep w if it is the best so far."""
         if objective < self.upper:
-            self.best, self.upper = w.copy(), objective
+            self.best, self.scores, self.upper = w.copy(), scores, objective
 
 
 @dataclass(frozen=True)
@@ -186,7 +189,7 @@ def _begin(problem: Problem, rows: Dual, start: Start) -> _State:
             point = other
     zero = np.zeros(start.w.size)
     key = int(np.random.SeedSequence(start.seed).generate_state(1, np.uint64)[0])
-    return _State(point, zero, start.w, upper, -np.inf, np.inf, zero, key=key)
+    return _State(point, zero, start.w, at_start.remembered, upper, -np.inf, np.inf, zero, key=key)
 
 
 def _verify(problem: Problem, rows: Dual, bound: _Bound, state: _State, estimate: float) -> None:
@@ -197,10 +200,11 @@ def _verify(problem: Problem, rows: Dual, bound: _Bound, state: _State, estimate
         a = rows.renew(point, state.center)
     check = rows.check(point, state.reach)
     objective = lam * problem.regularizer.value(point.w) + check.value
-    state.offer(point.w, objective)
+    state.offer(point.w, check.scores, objective)
     if state.count >= _FEWEST:
-        mean = state.total / state.count
-        state.offer(mean, problem.objective(mean))
+        line = problem.risk.at(state.best, state.scores).toward(state.total / state.count)
+        moved = line.at(linesearch.minimize(problem, line, accuracy=_SEARCH))
+        state.offer(moved.w, moved.remembered, lam * problem.regularizer.value(moved.w) + moved.value)
     state.total, state.count = np.zeros(point.w.size), 0
     state.lower = max(state.lower, bound(point, check.offset, check.rounding, a, state.upper))
     state.gap = check.gap
