@@ -208,7 +208,7 @@ def _first(loss, lam, m=200, d=10, entries=10):
         ("squared_hinge", 1e-6, {"m": 4000, "d": 900, "entries": 300}, "newton"),
         ("logistic", 0.1, {"d": 5000}, "lbfgs"),
         ("logistic", 1e-3, {"d": 5000}, "dual_coordinate"),
-        ("logistic", 1e-6, {"d": 5000}, "row_lbfgs"),
+        ("logistic", 1e-6, {"d": 5000}, "dual_coordinate"),
         ("logistic", 1e-6, {"m": 2000, "d": 5000}, "newton"),
         ("logistic", 1e-2, {"m": 2000, "d": 5000}, "lbfgs"),
         ("squared_hinge", 1e-2, {"m": 2000, "d": 5000}, "dual_coordinate"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from catalogue import scalar_losses
@@ -25,7 +27,8 @@ from bmrm.regularizers import L1, L2
 from bmrm.risks.curvature import RowCurvature
 from bmrm.risks.envelope import Envelope, plane
 from bmrm.risks.terms import RowTerms
-from bmrm.solvers import InteriorPoint, Newton, SemismoothNewton
+from bmrm.solvers import DualCoordinate, InteriorPoint, Newton, SemismoothNewton
+from bmrm.solvers.base import Start
 from bmrm.solvers.elastic_system import by_faces
 from bmrm.solvers.newton_system import NewtonSystem, conjugate_gradients, is_sampled, rows_are_few
 
@@ -266,3 +269,16 @@ def test_steps_from_face_to_face_reach_the_minimum():
         slope = g + H @ (z - w) + r * z
         assert np.all(np.abs(slope[z == 0.0]) <= u[z == 0.0] + 1e-9)
         assert slope[z != 0.0] == pytest.approx(-(u * np.sign(z))[z != 0.0], abs=1e-9)
+
+
+def test_slopes_of_another_solver_are_a_better_start():
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(80, 300))
+    risk = LinearRisk(X, np.sign(rng.normal(size=80)), Hinge())
+    problem = Problem(risk, "l2", lam=1e-3)
+    *_, last = itertools.islice(DualCoordinate().steps(problem, Start(np.zeros(300))), 12)
+    taken = []
+    for slopes in (None, last.slopes):
+        steps = SemismoothNewton().steps(problem, Start(last.w, tol=1e-8, slopes=slopes))
+        taken.append(next(k for k, step in enumerate(steps) if step.upper - step.lower <= 1e-8 * step.upper))
+    assert taken[1] < taken[0]

@@ -17,6 +17,13 @@ def dense(rng, m=20000, d=50):
     return X, signs(X @ rng.normal(size=d) + 4.0 * rng.normal(size=m)), "classification"
 
 
+def raw(rng, m=20000, d=30):
+    """A table as it is exported: positive columns in units from hundredths to thousands, none of them scaled."""
+    X = rng.lognormal(sigma=0.5, size=(m, d)) * 10.0 ** rng.uniform(-2.0, 3.0, size=d)
+    scores = ((X - X.mean(axis=0)) / X.std(axis=0)) @ rng.normal(size=d)
+    return X, signs(scores + scores.std() * rng.normal(size=m)), "classification"
+
+
 def small(rng):
     """As `dense`, for a first look."""
     return dense(rng, 600, 10)
@@ -68,6 +75,7 @@ KINDS = {
     "gen_small": small,
     "gen_dense": dense,
     "gen_text": text,
+    "gen_raw": raw,
     "gen_small_heavy": small_heavy,
     "gen_heavy": heavy,
     "gen_wide": wide,

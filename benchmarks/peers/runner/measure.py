@@ -6,9 +6,9 @@ from statistics import median
 from runner.cells import TARGETS
 
 CAP_SECONDS = 1.0  # the cap is the larger of this and a multiple of our time
-CAP_MOST = 10.0  # and no cap is larger, which is to the advantage of peers that do not arrive
+CAP_MOST = 20.0  # and no cap is larger, which is to the advantage of peers that do not arrive
 OUR_SECONDS = 60.0
-OWN_SECONDS = 5.0  # for our other methods: longer ones are not waited for
+OWN_SECONDS = 3.0  # for our other methods: longer ones are not waited for
 TIE = 3e-3
 CLOSE = 1.3  # a peer this much slower than the fastest is measured once, the others again
 PRUNED = 1.3  # a fit this much slower than the fastest peer may be stopped
@@ -120,7 +120,7 @@ class Field:
         if judged and self.peers:
             record["peers"] = self.race(cell, reference, seconds, judged)
         if self.own:
-            limits = {t: min(1.5 * seconds[t] + 2.0 * TIE, OWN_SECONDS) for t in TARGETS}
+            limits = {t: min(seconds[t] + TIE, OWN_SECONDS) for t in TARGETS}
             record["own"] = {name: self.rival(worker, cell, limits) for name, worker in self.own.items()}
         for target in TARGETS:
             self.repeat(cell, record, target)
@@ -128,7 +128,7 @@ class Field:
 
     def optimum(self, cell):
         """Upper and lower bound, near enough to judge every accuracy."""
-        fit = self.ours.fit(cell, 0.5 * CERTAIN * min(TARGETS), 2 * OUR_SECONDS)
+        fit = self.ours.fit(cell, 0.5 * CERTAIN * min(TARGETS), OUR_SECONDS + 5.0)
         if "error" in fit:
             raise RuntimeError(f"{cell.key}: {fit['error']}")
         return fit["value"], fit["lower"]
@@ -176,7 +176,7 @@ class Field:
         return self.last.get(who, 0.0 if "liblinear" in who[-1] else 0.5)
 
     def rival(self, worker, cell, limits):
-        """One of our own methods; it is not waited for much longer than `auto` or the fastest of them took."""
+        """One of our own methods; it is not waited for longer than `auto` or the fastest of them took."""
         found = {}
         for target in TARGETS:
             times = []
@@ -186,7 +186,7 @@ class Field:
                 if not times or times[0] > 0.2:
                     break
             found[target] = {"seconds": min(times, default=None), "stop": target}
-            limits[target] = min([limits[target], *(1.5 * t + 2.0 * TIE for t in times)])
+            limits[target] = min([limits[target], *(t + TIE for t in times)])
         return found
 
     def repeat(self, cell, record, target):

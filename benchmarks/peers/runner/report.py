@@ -164,7 +164,7 @@ def summary(store, pages, reasons, every):
         "know in practice, and include their conversion of the data. By turns, two threads, medians of 21 runs "
         "below 20 ms; 3 ms are a tie; lam from 1e-1 to 1e-6, every second value (robust losses and large "
         "sets: third) on one set and those between on the next; a fit is capped at the larger of 1 s and 10 times ours "
-        "(40 times for QuantileRegressor), 10 s at most. `make bench-peers` repeats it; with `ARGS=--check` it "
+        "(40 times for QuantileRegressor), 20 s at most. `make bench-peers` repeats it; with `ARGS=--check` it "
         "shows that every peer minimizes the same objective. Means are geometric.",
         environment(),
         f"Measured here: {len(store.cells())} of {every} cells. `make bench-peers` goes on with the others.",

@@ -60,7 +60,7 @@ class Epoch:
 
 @dataclass(frozen=True)
 class Check:
-    """Sums over all rows: the risk, the gap of (w, s), sum p b, and by how much rounding may have raised it; the scores."""
+    """Sums over all rows: the risk, the gap of (w, s), sum p b, by how much rounding may have raised it; the scores."""
 
     value: float
     gap: float

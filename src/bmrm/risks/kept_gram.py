@@ -29,9 +29,10 @@ class Change:
 class KeptGram:
     """The matrix of the last c, for losses whose second derivatives are constant but for jumps.
 
-    From one Newton step to the next few rows enter or leave a curved piece or the neighborhood of a kink, and all others
-    keep their c_i up to one common factor, the width. What rows that changed add to the matrix is added to it; after 20
-    changes it is formed anew. A part of what a solver needs to go on: a matrix that was formed anew has other last digits.
+    From one Newton step to the next few rows enter or leave a curved piece or the neighborhood of a kink, and all
+    others keep their c_i up to one common factor, the width. What the rows that changed add to the matrix is added to
+    it; after 20 changes it is formed anew. It is a part of what a solver needs to go on: a matrix that was formed anew
+    has other last digits.
 
     Examples
     --------

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from bmrm.risks.base import Array
 from bmrm.risks.linear import LinearRisk
 from bmrm.risks.scaled import powers_of_two
 from bmrm.solvers.base import Solver, Start, Step, bundle_for
-from bmrm.solvers.choice import for_smooth_rows, for_wide_rows, is_easy, rows_are_hard, suit_planes
+from bmrm.solvers.choice import for_smooth_rows, for_wide_rows, is_easy, kinks_are_few, rows_are_hard, suit_planes
 from bmrm.solvers.coordinate import Coordinate
 from bmrm.solvers.dual_coordinate import DualCoordinate
 from bmrm.solvers.hybrid import Hybrid
@@ -37,6 +38,7 @@ _UNEVEN = 100.0  # columns whose sizes differ by more are brought to one size
 _UNEVEN_MANY = 1e4
 _PATIENCE = 20  # steps in which the gap must have fallen to half of what it was
 _SHORT_PATIENCE = 5  # for dual coordinate descent, a step of which is several passes, where the next one is as good
+_FEW_PATIENCE = 3  # the same, where rows on kinks are few: then Newton steps are short
 # What may be left of the gap after one of its steps, of 8 passes, where columns are many and the next one is Newton's
 # method by conjugate gradients or L-BFGS in the space of the rows: beyond, 1e-3 is far (reuters, squared_hinge, 1e-6).
 _MANY_SHARE = 0.3
@@ -70,16 +72,16 @@ class Auto(Solver, name="auto"):
                                      rows, mnist). Beyond 2000 columns `dual_coordinate`, then `newton` by
                                      conjugate gradients; the latter at once where q > 200, with exponentials,
                                      which make epochs dear, q > 28. `lbfgs` where m q <= 100, with exponentials
-                                     1000: it takes a handful of steps. Beyond 3 columns for each row `row_lbfgs`
-                                     takes the place of `newton`, with exponentials where q > 60, unless the loss
-                                     is piecewise, q > 200 and half of the rows are few enough for `newton` to
-                                     factor their system: that goes second, after 32 passes of `dual_coordinate`
+                                     1000: it takes a handful of steps. Beyond 3 columns for each row
+                                     `dual_coordinate`, then `row_lbfgs`; if the loss is piecewise, q > 200 and half of
+                                     the rows are few enough for `newton` to factor their system, that goes second
     other rows, l2                   `dual_coordinate`, then `semismooth_newton`; the latter at once where
                                      columns are few, and columns uneven or q > 3, for losses of residuals
                                      q > 0.1: there epochs are many, and no row can be left out, as all lie
                                      near a kink or on a slope. Losses of margins with few columns and m q <=
                                      60: `ls_bmrm` first, it needs 3 to 8 passes, which cost less than epochs; with
-                                     many columns where q > 20000, instead of epochs, which get nowhere there
+                                     many columns where q > 20000 and rows are many, instead of epochs, which get
+                                     nowhere there
     other rows, l1 or elastic net    `semismooth_newton`, if columns are few
     smooth rows, l1 or elastic net   `coordinate`; with bounds on w, for l2 and no penalty as well
     `softmax` and other smooth       `newton`, then `lbfgs`; the latter first beyond 1000 columns (`row_lbfgs` beyond
@@ -104,14 +106,16 @@ class Auto(Solver, name="auto"):
     for a way down as well, before `interior_point` where there is no penalty. Behind all of them stands `ls_bmrm`,
     which makes progress on every convex problem: a solver that has not halved the gap within 20 steps (`interior_point`
     and `proximal_bundle`: 100, the bound may come last, the latter 2 below 1e-3 of J; `lbfgs`: 100 if columns are many;
-    `coordinate`: 40; `dual_coordinate`: 5, but, like `ls_bmrm` in its place, 1000 where columns are many, the steps of
-    `semismooth_newton` come next and the gap is above 1e-3 of J, 40 below, 20 where `ls_bmrm` is next, and 1, which
+    `coordinate`: 40; `semismooth_newton`: 60 if columns are many; `dual_coordinate`: 5, but, like `ls_bmrm` in its
+    place, 1000 where columns are many, the steps of `semismooth_newton` come next and the gap is above 1e-3 of J, 40
+    below, and 3 where the rows on kinks are few enough to factor their system, 20 where `ls_bmrm` is next, and 1, which
     must leave no more than 0.3 of the gap, with a smooth loss and many columns), or can go no further, leaves its point
-    to the next one, and L-BFGS and `proximal_bundle` their planes as well (the planes of the others crowd around one
-    point, which the master problem does not like). Where `ls_bmrm` comes to a stand as well, it begins once more at 0;
-    the best point is kept. `lbfgs`, `ls_bmrm` and `proximal_bundle` run in other units, w = c v with powers of two c,
-    where columns differ in size by more than a factor of 100 (10000, if they are more than 1000) and m q > 100; Newton
-    steps and coordinate steps do not mind the units.
+    to the next one, `dual_coordinate` its slopes to `semismooth_newton`, and L-BFGS and `proximal_bundle` their
+    planes as well (the planes of the others crowd around one point, which the master problem does not like). Where
+    `ls_bmrm` comes to a stand as well, it begins once more at 0; the best point is kept. `lbfgs`, `ls_bmrm` and
+    `proximal_bundle` run in other units, w = c v with powers of two c, where columns differ in size by more than a
+    factor of 100 (10000, if they are more than 1000) and m q > 100; Newton steps and coordinate steps do not mind the
+    units.
 
     Examples
     --------
@@ -133,10 +137,10 @@ class Auto(Solver, name="auto"):
 
     def _steps(self, problem: Problem, start: Start) -> Iterator[Step]:
         """Yield the steps of the solvers chosen, one after the other, with the best point of them all."""
-        stage, watch, memory, w, upper = start.memory or (0, None, None, start.w, np.inf)
+        stage, watch, memory, w, upper, slopes = start.memory or (0, None, None, start.w, np.inf, None)
         best, weighted, units = start.w, _with_weights(problem), _Units(problem)
         solvers = _chosen(weighted, units)
-        start = Start(w, bundle_for(problem, start, None), start.seed, memory, start.tol)
+        start = Start(w, bundle_for(problem, start, None), start.seed, memory, start.tol, slopes)
         for k, solver in enumerate(solvers[stage:], stage):
             if k > stage or (k > 0 and memory is None):
                 start = _handed_over(problem, solvers[k - 1 : k + 1], start, best)
@@ -149,9 +153,12 @@ class Auto(Solver, name="auto"):
                 if step.upper <= upper:
                     best, upper = step.w, step.upper
                 watch.see(step)
-                leave = (watch.tired or step.ended) and k + 1 < len(solvers)
-                start = Start(step.w, step.bundle, start.seed, tol=start.tol)
-                kept = (k + 1, None, None, best, upper) if leave else (k, watch, step.memory, step.w, upper)
+                tired = watch.tired or (watch.slow and kinks_are_few(problem, step.slopes))
+                leave = (tired or step.ended) and k + 1 < len(solvers)
+                start = Start(step.w, step.bundle, start.seed, tol=start.tol, slopes=step.slopes if leave else None)
+                kept: tuple[Any, ...] = (k, watch, step.memory, step.w, upper, None)
+                if leave:
+                    kept = (k + 1, None, None, best, upper, step.slopes)
                 yield Step(best, upper, step.lower, step.bundle, kept, step.ended and not leave)
                 if leave:
                     break
@@ -178,7 +185,7 @@ def _handed_over(problem: Problem, pair: Sequence[Solver], start: Start, best: A
         return Start(best, bundle, start.seed, tol=start.tol)
     if isinstance(after, InteriorPoint) or (isinstance(before, LsBMRM) and isinstance(after, LsBMRM)):
         return Start(problem.regularizer.prox(np.zeros(problem.risk.dim), 1.0), seed=start.seed, tol=start.tol)
-    return Start(best, seed=start.seed, tol=start.tol)
+    return Start(best, seed=start.seed, tol=start.tol, slopes=start.slopes)
 
 
 @kept
@@ -192,7 +199,7 @@ class _Watch:
             next(iter(after), None), DualCoordinate | SemismoothNewton
         )
         self.share, self.patience = (0.99, 3 * _PATIENCE) if last else (0.5, _PATIENCE)
-        self.patience_near = np.inf
+        self.patience_near = self.patience_few = np.inf
         if isinstance(solver, InteriorPoint | ProximalBundle) or (isinstance(solver, LBFGS) and not few):
             self.patience = 5 * _PATIENCE
             self.patience_near = _PROXIMAL_PATIENCE if isinstance(solver, ProximalBundle) else np.inf
@@ -200,10 +207,13 @@ class _Watch:
             self.patience, self.patience_near = _LONG_PATIENCE, 2 * _PATIENCE
         elif isinstance(solver, Coordinate):
             self.patience = 2 * _PATIENCE
+        elif isinstance(solver, SemismoothNewton) and not few:
+            self.patience = 3 * _PATIENCE  # its bound comes with the end of an inner problem
         elif isinstance(solver, DualCoordinate) and not isinstance(after[0], LsBMRM):
             self.patience = _SHORT_PATIENCE
             if not few and isinstance(after[0], SemismoothNewton):
                 self.patience, self.patience_near = _LONG_PATIENCE, 2 * _PATIENCE
+                self.patience_few = _FEW_PATIENCE
             elif not few:
                 self.patience, self.share, self.waited = 1, _MANY_SHARE, -1  # the start does not count
 
@@ -215,6 +225,11 @@ class _Watch:
             self.mark, self.waited = gap, 0
         else:
             self.waited += 1
+
+    @property
+    def slow(self) -> bool:
+        """Whether it is time for another solver if that takes short steps."""
+        return self.waited >= self.patience_few
 
     @property
     def tired(self) -> bool:

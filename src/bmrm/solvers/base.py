@@ -42,6 +42,8 @@ class Start:
         if it had never stopped.
     tol : float
         The relative gap asked for. It may decide how to get there, never when to stop.
+    slopes : array, optional
+        One slope of the loss for each row, a point of the dual: where another solver has come to.
     """
 
     w: Array
@@ -49,6 +51,7 @@ class Start:
     seed: int = 0
     memory: Any = None
     tol: float = 1e-3
+    slopes: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,8 @@ class Step:
         comes back in `Start`; a solver may go on changing it.
     ended : bool
         Whether the solver has no further step to make, whatever its memory.
+    slopes : array, optional
+        The slopes of the rows, where the solver works with these; it may go on changing them.
     """
 
     w: Array
@@ -78,6 +83,7 @@ class Step:
     bundle: Bundle | None = None
     memory: Any = None
     ended: bool = False
+    slopes: Array | None = None
 
 
 class Solver(ABC):

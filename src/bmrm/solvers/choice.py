@@ -8,6 +8,7 @@ from bmrm import _core
 from bmrm._traits import Trait
 from bmrm.problem import Problem
 from bmrm.regularizers.base import Separable
+from bmrm.risks.base import Array
 from bmrm.risks.linear import LinearRisk
 from bmrm.solvers.base import Solver
 from bmrm.solvers.dual_coordinate import DualCoordinate
@@ -19,16 +20,16 @@ from bmrm.solvers.row_lbfgs import RowLBFGS
 
 _HARD_ROWS = 3.0  # q: beyond, semismooth Newton steps beat dual coordinate descent where columns are few
 _HARD_RESIDUALS = 0.1  # the same, for losses of residuals: below, epochs take 0.3 to 0.9 of the time of steps
-_EXTREME_ROWS = 2e4  # q: beyond, the bundle method beats it where columns are many (farm_ads, hinge, 1e-6: 3.6 s, 20)
+# q: beyond, the bundle method beats it where columns are many and rows on kinks are not few (news20, 1e-6, after 15 s:
+# a bound of 0.034 and 0.024, where J is 0.035).
+_EXTREME_ROWS = 2e4
 _EASY_ROWS = 60.0  # m q: up to here the bundle method takes 3 to 8 steps to 1e-3 or 1e-6, beyond 7 to 40 (hinge)
-# c q: beyond, Newton steps or L-BFGS beat it where columns are many. L-BFGS for squared_hinge: 1.8 and 3.8 times
-# faster at 476 and 303 (farm_ads, news20); for logistic, whose rows are never left out: 1.3 times slower at 49
-# (20news_bigram), 4 and 2.3 times faster at 76 and 119 (news20, farm_ads). Newton steps: for squared_hinge 3 times
-# slower at 100 (gen_text), 1.3 times faster at 129 (reuters); for logistic a tie at 25, twice as fast at 32.
-_HOPELESS_ROWS, _HOPELESS_WITH_EXP, _HOPELESS_WIDE_WITH_EXP = 200.0, 28.0, 60.0
-# The bound that epochs find is far better than that of L-BFGS, whose point is better: 20 passes first (unless they leave
-# 0.3 of the gap of the first pass, another 20), and RowLBFGS takes half its steps or less. squared_hinge to 1e-3, with and
-# without: news20, 1e-5, 1.8 s and 4.2; 20news_bigram, 1e-5, 6.1 and 19; logistic, 8 passes first: news20, 1e-5, 0.8 and 1.5.
+# c q: beyond, Newton steps beat it where columns are many. For squared_hinge 3 times slower at 100 (gen_text), 1.3
+# times faster at 129 (reuters); for logistic, whose rows are never left out, a tie at 25, twice as fast at 32.
+_HOPELESS_ROWS, _HOPELESS_WITH_EXP = 200.0, 28.0
+# Fraction and passes of epochs before L-BFGS in the space of the rows: the bound that epochs find is far better, the
+# point of L-BFGS is, and it takes half its steps or less from there. squared_hinge to 1e-3, with epochs and without:
+# news20, 1e-5, 1.8 s and 4.2; 20news_bigram, 1e-5, 6.1 and 19; logistic, 8 passes: news20, 1e-5, 0.8 and 1.5.
 _FIRST = 1e-3, 20.0
 _EASY = 100.0  # the condition number up to which L-BFGS needs a handful of steps
 # The same, against epochs with exponentials: 1.1 and 1.2 times slower at 2500 (gen_text, reuters), 1.1 times faster at
@@ -40,6 +41,10 @@ _CHEAP_BLOCKS = 1.0  # passes: what those blocks may cost for the steps to go fi
 # 0.4). If their system can be factored, Newton steps after some epochs beat L-BFGS (squared_hinge, 1e-6: 0.43 s and 2.1
 # to 1e-3, 0.6 and 5.4 to 1e-6), from whose points few rows have any.
 _BENT = 0.5
+_BETWEEN = 1e-9  # from a slope to that of a piece of the loss
+# Passes of dual coordinate descent that a Newton step by the system of the rows on kinks is taken to save: 60, as if by
+# conjugate gradients (farm_ads, 1600 of its rows, 50 ms; reuters, 1150, 20 ms).
+_EPOCHS_SAVED = 60.0
 _WIDE = 3.0  # columns for each row: beyond, L-BFGS is faster in the space of the rows (2: a tie; 3.9: 1.5 times faster)
 
 # One entry of X in one product costs 1; measured.
@@ -57,8 +62,8 @@ def for_smooth_rows(problem: Problem) -> list[Solver]:
     18 (1 + c q) epochs, q the mean of p_i |x_i|^2 / (lam s), c the largest second derivative of the loss. The cheaper
     one goes first. Where columns are too many for the matrix, L-BFGS wins where the condition number is small, at most
     c m q, and Newton steps by conjugate gradients where rows are so hard that epochs do not get anywhere. With many
-    more columns than rows that is L-BFGS in the space of the rows, where few steps do not pay, or Newton steps by the
-    system of the rows with curvature, if these are few enough.
+    more columns than rows some epochs come first in any case, then L-BFGS in the space of the rows, where few steps do
+    not pay, or Newton steps by the system of the rows with curvature, if these are few enough.
     """
     risk, q = problem.risk, curved_step(problem)
     if not isinstance(risk, LinearRisk) or not np.isfinite(q):
@@ -117,13 +122,30 @@ def rows_are_hard(problem: Problem) -> bool:
     return row_step(problem) > (_HARD_RESIDUALS if _of_residuals(problem) else _HARD_ROWS)
 
 
+def kinks_are_few(problem: Problem, slopes: Array | None) -> bool:
+    """Whether the system of the rows on kinks, by the slopes of a point of the dual, costs little in a Newton step.
+
+    A row counts where its slope is neither 0 nor the least nor the largest of them all: hinge and absolute losses have
+    no other pieces; where a loss has more, too many rows count.
+    """
+    risk = problem.risk
+    if slopes is None or not isinstance(risk, LinearRisk):
+        return False
+    sizes = np.minimum(np.abs(slopes), np.minimum(slopes - slopes.min(), slopes.max() - slopes))
+    n_between = int(np.count_nonzero(sizes > _BETWEEN))
+    return rows_are_few(n_between, risk.design.matrix.n_entries, _EPOCHS_SAVED)
+
+
 def suit_planes(problem: Problem, few_columns: bool) -> bool:
     """Whether rows with kinks suit the bundle method: a handful of planes is enough, or epochs would not arrive."""
     risk, q = problem.risk, row_step(problem)
     assert isinstance(risk, LinearRisk)
     if _of_residuals(problem):
         return False
-    return q * risk.design.n_rows <= _EASY_ROWS if few_columns else q > _EXTREME_ROWS
+    m, n_entries = risk.design.n_rows, risk.design.matrix.n_entries
+    if few_columns:
+        return q * m <= _EASY_ROWS
+    return q > _EXTREME_ROWS and not rows_are_few(_BENT * m, n_entries)
 
 
 def _of_residuals(problem: Problem) -> bool:

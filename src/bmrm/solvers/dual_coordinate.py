@@ -68,7 +68,8 @@ class DualCoordinate(Solver, name="dual_coordinate"):
                 w -= p_i (s_i' - s_i) S^-1 x_i / lam,   s_i = s_i'
                 estimate += p_i (l(f) - s_i f - b_i)                      b_i = l(z) - s_i z = -l*(s_i)
                 leave the row out if l is linear around f, as far as the rows' own steps go
-            if the estimate is a fraction of the last gap: look at all rows, yield J(w) and the dual value
+            if the estimate is a fraction of the last gap: look at all rows, yield J(w) and the dual value; the best w
+                is the last, or the lowest on the line from the best one to the mean of those since the last look
 
     For `multiclass_hinge` it is the sequential dual method: a row has theta_i on the simplex of the classes, its slopes
     are theta_i - e_y, the maximum over theta_i is the projection of theta_i + (f + Delta(y)) / q, b_i is <theta_i,
@@ -117,7 +118,8 @@ class DualCoordinate(Solver, name="dual_coordinate"):
         while not state.done:
             estimate = self._descend(rows, state, _GOAL * start.tol * abs(state.upper))
             _verify(problem, rows, bound, state, estimate)
-            yield Step(state.best, state.upper, state.lower, bound.bundle, state)
+            slopes = state.point.s if state.point.b.size else None  # of one score for each row
+            yield Step(state.best, state.upper, state.lower, bound.bundle, state, slopes=slopes)
 
     def _descend(self, rows: Dual, state: _State, goal: float) -> float:
         """Run epochs until the estimated gap has fallen, or is the one asked for; return it."""
@@ -203,8 +205,8 @@ def _verify(problem: Problem, rows: Dual, bound: _Bound, state: _State, estimate
     state.offer(point.w, check.scores, objective)
     if state.count >= _FEWEST:
         line = problem.risk.at(state.best, state.scores).toward(state.total / state.count)
-        moved = line.at(linesearch.minimize(problem, line, accuracy=_SEARCH))
-        state.offer(moved.w, moved.remembered, lam * problem.regularizer.value(moved.w) + moved.value)
+        found = line.at(linesearch.minimize(problem, line, accuracy=_SEARCH))
+        state.offer(found.w, found.remembered, lam * problem.regularizer.value(found.w) + found.value)
     state.total, state.count = np.zeros(point.w.size), 0
     state.lower = max(state.lower, bound(point, check.offset, check.rounding, a, state.upper))
     state.gap = check.gap

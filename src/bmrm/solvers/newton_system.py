@@ -165,8 +165,10 @@ class NewtonSystem:
     def _factored(
         self, c: Array, some: Rows | None = None, change: Change | None = None
     ) -> Callable[[Array, float], Array]:
-        kept = some is None and self.gram is not None
-        H = self.gram.at(self.curvature, c, change).copy() if kept else self.curvature.gram(c, some)
+        if self.gram is None or some is not None:
+            H = self.curvature.gram(c, some)
+        else:
+            H = self.gram.at(self.curvature, c, change).copy()
         diagonal = H.reshape(-1)[:: self.r.size + 1]
         self.diagonal = diagonal + self.r
         scaling = self._scaling()

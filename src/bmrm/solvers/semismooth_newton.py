@@ -16,8 +16,8 @@ from bmrm.problem import Problem
 from bmrm.regularizers.base import Separable
 from bmrm.risks.base import Array
 from bmrm.risks.curvature import RowCurvature
-from bmrm.risks.kept_gram import KeptGram
 from bmrm.risks.envelope import Envelope, Smoothed, plane
+from bmrm.risks.kept_gram import KeptGram
 from bmrm.risks.linear import LinearLine, LinearPoint, LinearRisk
 from bmrm.solvers.base import Solver, Start, Step, is_turn
 from bmrm.solvers.bounds import bound_of
@@ -49,6 +49,9 @@ class SemismoothNewton(Solver, name="semismooth_newton"):
                 with absolute values in Omega, d leads to the minimum of their sum with the quadratic model
             s_i = M_i'(<x_i, w>)                                 the multiplier step
             sigma = 25 sigma if that took few Newton steps, less if it took many
+
+    The first s are half the slopes at the start or, if another solver has found some, its own, which are near those
+    of the solution where w may not be.
 
     M_i is smooth, and M_i'' differs from 0 only in rows that lie on a kink or on a curved piece: few, near the
     solution, and only these are read for the Newton matrix. The slopes of every iterate are a feasible point of the
@@ -113,6 +116,7 @@ class _Run:
             self.point = self._better_of(start.w, np.zeros(risk.dim))
             self.inner, self.iteration, self.solved, self.way, self.error = 0, 0, False, 0.0, np.inf
             center, self.sigma = self._first_center()
+            center = center if start.slopes is None else start.slopes.copy()
         else:
             self._recall(start.memory)
             center = start.memory["center"]
