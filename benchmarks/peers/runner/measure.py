@@ -80,11 +80,16 @@ class Climb:
         for rung in range(start - 1, -1, -1):
             if loosest not in self.found or self.tries(rung, [loosest]) > loosest:
                 break
-        for rung in range(start + 1, len(self.ladder)):
+        rung, last = start, len(self.ladder) - 1
+        while rung < last and same < STALLED and error != float("inf"):
             unmet = [t for t in targets if t not in self.found]
-            if not unmet or same >= STALLED or error == float("inf"):
+            if not unmet:
                 break
-            before, error = error, self.tries(rung, unmet)
+            before, rung = error, min(rung + 2, last)  # two at a time, then the one between if that was too much
+            error = self.tries(rung, unmet)
+            passed = unmet if error == float("inf") else [t for t in unmet if t in self.found]
+            if passed:
+                self.tries(rung - 1, passed)
             same = same + 1 if error == before else 0
         return {t: self.found.get(t) or self.cap.missed(t, self.why) for t in targets}
 
@@ -98,7 +103,7 @@ class Climb:
         for target in targets:
             if seconds > self.cap.now[target]:
                 self.found.setdefault(target, self.cap.missed(target, "cap"))
-            elif error <= target:
+            elif error <= target and seconds < (self.found.get(target, {}).get("seconds") or float("inf")):
                 self.found[target] = {"seconds": seconds, "stop": self.ladder[rung], "error": error}
         return error
 
