@@ -119,6 +119,10 @@ def test_ladder_takes_the_first_rung_that_is_good_enough() -> None:
     cap = measure.Cap(ours, peer, dict.fromkeys(cells.TARGETS, 0.01))
     found = measure.Climb(peer, None, reference, cap).search(cells.TARGETS)
     assert [found[t]["why"] for t in cells.TARGETS] == ["slower", "slower"]
+    late = Ladder(0.22)  # its last rung is over the cap, the one before it is not
+    found = measure.Climb(late, None, reference, measure.Cap(ours, late, best)).search(cells.TARGETS)
+    assert found[1e-3]["stop"] == 1e-4
+    assert found[1e-6]["why"] == "cap"
 
 
 def test_memory_of_a_fit_is_measured_and_shown(tmp_path: Path) -> None:
