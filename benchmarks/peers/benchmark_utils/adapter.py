@@ -99,7 +99,8 @@ class Adapter(BaseSolver):
         few = np.unique(np.concatenate([np.flatnonzero(self.y > np.mean(self.y))[:20], np.arange(min(20, self.m))]))
         X = self.X[few]
         columns = np.unique(X.indices)[:30] if sp.issparse(X) else np.arange(min(30, X.shape[1]))
-        self.set_objective(X[:, columns], self.y[few], self.loss, self.regularizer, 0.01)
+        X = X[:, columns] / max(1.0, abs(X).max())  # raw columns would keep some of them busy for minutes
+        self.set_objective(X, self.y[few], self.loss, self.regularizer, 0.01)
         self.run(self.ladder[len(self.ladder) // 2])  # at the loosest, some return before the code that compiles
         vars(self).update(whole)
 
