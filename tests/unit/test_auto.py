@@ -202,6 +202,8 @@ def _first(loss, lam, m=200, d=10, entries=10):
     [
         ("hinge", 0.1, {}, "dual_coordinate"),
         ("hinge", 1e-3, {}, "semismooth_newton"),
+        ("hinge", 3e-3, {"m": 4000, "d": 900, "entries": 300}, "dual_coordinate"),
+        ("hinge", 1e-4, {"m": 4000, "d": 900, "entries": 300}, "semismooth_newton"),
         ("hinge", 1e-3, {"d": 5000}, "dual_coordinate"),
         ("logistic", 0.1, {}, "newton"),
         ("squared_hinge", 0.1, {"m": 4000, "d": 900, "entries": 300}, "dual_coordinate"),

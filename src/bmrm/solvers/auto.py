@@ -18,7 +18,15 @@ from bmrm.risks.base import Array
 from bmrm.risks.linear import LinearRisk
 from bmrm.risks.scaled import powers_of_two
 from bmrm.solvers.base import Solver, Start, Step, bundle_for
-from bmrm.solvers.choice import for_smooth_rows, for_wide_rows, is_easy, kinks_are_few, rows_are_hard, suit_planes
+from bmrm.solvers.choice import (
+    for_smooth_rows,
+    for_wide_rows,
+    is_easy,
+    kinks_are_few,
+    rows_are_hard,
+    rows_are_nearly_hard,
+    suit_planes,
+)
 from bmrm.solvers.coordinate import Coordinate
 from bmrm.solvers.dual_coordinate import DualCoordinate
 from bmrm.solvers.hybrid import Hybrid
@@ -76,12 +84,13 @@ class Auto(Solver, name="auto"):
                                      `dual_coordinate`, then `row_lbfgs`; if the loss is piecewise, q > 200 and half of
                                      the rows are few enough for `newton` to factor their system, that goes second
     other rows, l2                   `dual_coordinate`, then `semismooth_newton`; the latter at once where
-                                     columns are few, and columns uneven or q > 3, for losses of residuals
-                                     q > 0.1: there epochs are many, and no row can be left out, as all lie
-                                     near a kink or on a slope. Losses of margins with few columns and m q <=
-                                     60: `ls_bmrm` first, it needs 3 to 8 passes, which cost less than epochs; with
-                                     many columns where q > 20000 and rows are many, instead of epochs, which get
-                                     nowhere there
+                                     columns are few, and columns uneven or q > 2 and 0.45 times the passes that
+                                     the matrix of a Newton step costs, for losses of residuals q > 0.1: there
+                                     epochs are many, and no row can be left out, as all lie near a kink or on a
+                                     slope.
+                                     Losses of margins with few columns and m q <= 60: `ls_bmrm` first, it needs 3 to
+                                     8 passes, which cost less than epochs; with many columns where q > 20000 and rows
+                                     are many, instead of epochs, which get nowhere there
     other rows, l1 or elastic net    `semismooth_newton`, if columns are few
     smooth rows, l1 or elastic net   `coordinate`; with bounds on w, for l2 and no penalty as well
     `softmax` and other smooth       `newton`, then `lbfgs`; the latter first beyond 1000 columns (`row_lbfgs` beyond
@@ -108,9 +117,10 @@ class Auto(Solver, name="auto"):
     and `proximal_bundle`: 100, the bound may come last, the latter 2 below 1e-3 of J; `lbfgs`: 100 if columns are many;
     `coordinate`: 40; `semismooth_newton`: 60 if columns are many; `dual_coordinate`: 5, but, like `ls_bmrm` in its
     place, 1000 where columns are many, the steps of `semismooth_newton` come next and the gap is above 1e-3 of J, 40
-    below, and 3 where the rows on kinks are few enough to factor their system, 20 where `ls_bmrm` is next, and 1, which
-    must leave no more than 0.3 of the gap, with a smooth loss and many columns), or can go no further, leaves its point
-    to the next one, `dual_coordinate` its slopes to `semismooth_newton`, and L-BFGS and `proximal_bundle` their
+    below, and 3 where the rows on kinks are few enough to factor their system, 1 below 1e-3 of J where columns are few
+    and q of margins is above 0.3 of its limit, 20 where `ls_bmrm` is next, and 1, which must leave no more than 0.3 of
+    the gap, with a smooth loss and many columns), or can go no further, leaves its point to the next one,
+    `dual_coordinate` its slopes to `semismooth_newton`, and L-BFGS and `proximal_bundle` their
     planes as well (the planes of the others crowd around one point, which the master problem does not like). Where
     `ls_bmrm` comes to a stand as well, it begins once more at 0; the best point is kept. `lbfgs`, `ls_bmrm` and
     `proximal_bundle` run in other units, w = c v with powers of two c, where columns differ in size by more than a
@@ -144,7 +154,7 @@ class Auto(Solver, name="auto"):
         for k, solver in enumerate(solvers[stage:], stage):
             if k > stage or (k > 0 and memory is None):
                 start = _handed_over(problem, solvers[k - 1 : k + 1], start, best)
-            watch = watch or _Watch(solver, solvers[k + 1 : k + 2], few=problem.risk.dim <= _FEW_COLUMNS)
+            watch = watch or _Watch(weighted, solver, solvers[k + 1 : k + 2])
             if isinstance(solver, _IN_UNITS) and units.c is not None:
                 steps = steps_in_units(solver, problem, units.c, start)
             else:
@@ -192,7 +202,8 @@ def _handed_over(problem: Problem, pair: Sequence[Solver], start: Start, best: A
 class _Watch:
     """Sees the gap of every step, and tells when it has not been halved for too long."""
 
-    def __init__(self, solver: Solver, after: Sequence[Solver], few: bool) -> None:
+    def __init__(self, problem: Problem, solver: Solver, after: Sequence[Solver]) -> None:
+        few = problem.risk.dim <= _FEW_COLUMNS
         self.upper, self.lower, self.mark, self.waited = np.inf, -np.inf, np.inf, 0
         # The bundle method may be slow; it is left only when it has come to a stand.
         last = isinstance(solver, LsBMRM | Hybrid) and not isinstance(
@@ -211,7 +222,10 @@ class _Watch:
             self.patience = 3 * _PATIENCE  # its bound comes with the end of an inner problem
         elif isinstance(solver, DualCoordinate) and not isinstance(after[0], LsBMRM):
             self.patience = _SHORT_PATIENCE
-            if not few and isinstance(after[0], SemismoothNewton):
+            newton_next = isinstance(after[0], SemismoothNewton)
+            if few and newton_next and rows_are_nearly_hard(problem):
+                self.patience_near = 1
+            elif not few and newton_next:
                 self.patience, self.patience_near = _LONG_PATIENCE, 2 * _PATIENCE
                 self.patience_few = _FEW_PATIENCE
             elif not few:

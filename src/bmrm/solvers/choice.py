@@ -18,7 +18,14 @@ from bmrm.solvers.newton_system import MOST_COLUMNS, SAMPLE, is_sampled, matrix_
 from bmrm.solvers.newton_wide import MOST_BLOCK_COLUMNS, rows_of_blocks
 from bmrm.solvers.row_lbfgs import RowLBFGS
 
-_HARD_ROWS = 3.0  # q: beyond, semismooth Newton steps beat dual coordinate descent where columns are few
+# q, at least and in multiples of what forming the matrix costs in passes: beyond, semismooth Newton steps beat dual
+# coordinate descent to 1e-3 where columns are few (hinge; the matrix, and q at the tie: 1000 to 100000 x 10 dense 0.6,
+# 3 to 1; ijcnn1 2.2, 1.7; gen_dense 3, 1.7; a9a 7, 3.6; mnist 75, 30).
+_HARD_ROWS, _HARD_FOR_MATRIX = 2.0, 0.45
+# The share of that from which on Newton steps go on from 1e-3 of J as soon as the gap is not halved (hinge to 1e-6:
+# mnist, 1e-4, share 0.4, 1.9 s, 3.0 without; a9a, 1e-3, share 0.1, 102 ms, 38 without; residuals: 1.2 to 1.7 times
+# slower).
+_NEARLY = 0.3
 _HARD_RESIDUALS = 0.1  # the same, for losses of residuals: below, epochs take 0.3 to 0.9 of the time of steps
 # q: beyond, the bundle method beats it where columns are many and rows on kinks are not few (news20, 1e-6, after 15 s:
 # a bound of 0.034 and 0.024, where J is 0.035).
@@ -118,8 +125,22 @@ def _block_passes(risk: LinearRisk) -> float:
 
 
 def rows_are_hard(problem: Problem) -> bool:
-    """Whether dual coordinate descent on rows with kinks would take many epochs."""
-    return row_step(problem) > (_HARD_RESIDUALS if _of_residuals(problem) else _HARD_ROWS)
+    """Whether dual coordinate descent on rows with kinks would take many epochs for what Newton steps cost."""
+    if _of_residuals(problem):
+        return row_step(problem) > _HARD_RESIDUALS
+    return row_step(problem) > _hard_step(problem)
+
+
+def rows_are_nearly_hard(problem: Problem) -> bool:
+    """Whether it should begin, but not go on from 1e-3 of J where it is slow: losses of margins."""
+    return not _of_residuals(problem) and row_step(problem) > _NEARLY * _hard_step(problem)
+
+
+def _hard_step(problem: Problem) -> float:
+    assert isinstance(problem.risk, LinearRisk)
+    design = problem.risk.design
+    passes = matrix_cost(design.n_cols, design.matrix.n_entries / max(design.n_rows, 1))
+    return max(_HARD_ROWS, _HARD_FOR_MATRIX * passes)
 
 
 def kinks_are_few(problem: Problem, slopes: Array | None) -> bool:
