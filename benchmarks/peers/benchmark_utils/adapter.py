@@ -48,6 +48,8 @@ class Adapter(BaseSolver):
         With more columns it is not tried: it would need a matrix of columns x columns.
     pruned : bool
         Whether a fit may be stopped as soon as a faster peer is known.
+    cap : float
+        Seconds after which a fit is of no use: an adapter that can may end it then, others are killed.
     """
 
     sampling_strategy = "tolerance"
@@ -60,6 +62,7 @@ class Adapter(BaseSolver):
     patience = 10.0
     most_columns = float("inf")
     pruned = True
+    cap = float("inf")
 
     @classmethod
     def missing(cls):

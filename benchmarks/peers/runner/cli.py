@@ -9,7 +9,7 @@ from benchmark_utils.files import BUILD, ROOT
 from runner import check, claims, growth, memory, report
 from runner.cells import FAMILIES, SETS, load, select
 from runner.measure import OWN, TARGETS, Field
-from runner.peers import missing, ours, peers
+from runner.peers import missing, ours, peers, preload
 from runner.store import Optima, Store
 from runner.worker import Worker
 
@@ -130,6 +130,7 @@ class Run:
         chosen = [] if self.options.own else peers(self.options.peers)
         pairs = dict.fromkeys((cell.loss, cell.regularizer) for cell in cells)
         for adapter in chosen:
+            preload(adapter.package)
             for loss, regularizer in pairs:
                 if adapter.compiles and adapter.takes(loss, regularizer):
                     self.compile(adapter, data, loss, regularizer)

@@ -8,6 +8,7 @@ import solvers
 from benchmark_utils.layout import make, variants
 
 OURS = "bmrm_auto"
+PARTS = {"sklearn": ("sklearn.linear_model", "sklearn.svm"), "liblinear": ("liblinear.liblinearutil",)}
 
 
 def modules():
@@ -29,6 +30,12 @@ def peers(wanted=None):
     found = [cls for name, cls in modules().items() if name != OURS and not cls.missing()]
     chosen = [cls for cls in found if not wanted or any(word in (cls.package, cls.name) for word in wanted)]
     return [variant for cls in chosen for variant in variants(cls)]
+
+
+def preload(package):
+    """Import what an adapter will need: the processes then need not, which takes each of them a second or two."""
+    for part in PARTS.get(package, (package,)):
+        importlib.import_module(part)
 
 
 def missing():

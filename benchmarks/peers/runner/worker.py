@@ -16,10 +16,9 @@ GRACE = 0.1  # seconds for the answer on top of the cap
 
 
 def serve(connection, adapter, data):
-    """Answer requests (loss, regularizer, lam, stop) until the other end is closed."""
+    """Answer requests (loss, regularizer, lam, stop, cap) until the other end is closed."""
     warnings.simplefilter("ignore")
     gc.disable()
-    gc.freeze()  # what the parent has loaded is not searched for garbage again and again
     ready = {}
     while True:
         try:
@@ -33,7 +32,7 @@ def serve(connection, adapter, data):
             connection.send({"error": f"{type(error).__name__}: {error}"})
 
 
-def answer(adapter, data, ready, loss, regularizer, lam, stop):
+def answer(adapter, data, ready, loss, regularizer, lam, stop, cap):
     """Time one fit: a message when it begins, one when it ends, one with what it found; stop None only warms up."""
     key = (loss, regularizer, lam)
     if ready.get("key") != key:
@@ -45,8 +44,11 @@ def answer(adapter, data, ready, loss, regularizer, lam, stop):
         if ready.get("warm") != (loss, regularizer):
             adapter.warm_up()
             ready["warm"] = (loss, regularizer)
+            gc.collect()
+            gc.freeze()  # what is loaded by now is not searched for garbage before each fit
         yield {}
         return
+    adapter.cap = cap
     gc.collect()
     yield {}
     began = time.perf_counter()
@@ -88,11 +90,11 @@ class Worker:
         problem = (cell.loss, cell.regularizer, cell.lam)
         waits = [WARM_SECONDS, cap + GRACE, WARM_SECONDS]  # until it begins, ends, is evaluated
         if self.warm != problem:
-            found = self.ask((*problem, None), [WARM_SECONDS])
+            found = self.ask((*problem, None, WARM_SECONDS), [WARM_SECONDS])
             if "error" in found:
                 return found
             self.warm = problem
-        found = self.ask((*problem, stop), waits)
+        found = self.ask((*problem, stop, cap), waits)
         return {"error": "cap"} if found.get("seconds", 0.0) > cap else found
 
     def ask(self, request, waits):

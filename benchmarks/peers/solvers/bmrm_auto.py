@@ -28,6 +28,6 @@ class Solver(Adapter):
 
     def fit(self, stop):
         """Build the risk and solve."""
-        result = bmrm.solve(self.build(), self.solver, tol=stop, max_seconds=self.limit)
+        result = bmrm.solve(self.build(), self.solver, tol=stop, max_seconds=min(self.limit, self.cap))
         self.info = {"converged": result.converged, "lower": result.certificate.lower, "passes": result.passes}
         return result.w
