@@ -6,7 +6,8 @@ from statistics import median
 from runner.cells import TARGETS
 
 CAP_SECONDS = 1.0  # the cap is the larger of this and a multiple of our time
-CAP_MOST = 20.0  # and no cap is larger, which is to the advantage of peers that do not arrive
+SLOW, MOST_PEERS = 1.0, 3  # where ours takes longer, only the peers that were fastest at the larger lam take part
+LONG = 4.0  # and where it takes longer than this, none: ten times as long for each is more than a run has
 OUR_SECONDS = 60.0
 OWN_SECONDS = 3.0  # for our other methods: longer ones are not waited for
 TIE = 3e-3
@@ -53,7 +54,7 @@ class Cap:
     """How long a fit of a peer may take for each accuracy; less once a faster peer is known."""
 
     def __init__(self, ours, adapter, best):
-        self.full = {t: min(max(CAP_SECONDS, adapter.patience * ours[t]), CAP_MOST) for t in TARGETS}
+        self.full = {t: max(CAP_SECONDS, adapter.patience * ours[t]) for t in TARGETS}
         self.now = dict(self.full)
         if adapter.pruned:
             self.now = {t: min(self.full[t], PRUNED * best[t] + 0.02) for t in TARGETS}
@@ -108,6 +109,20 @@ class Climb:
         return error
 
 
+def our_outcome(fit, target, reference):
+    """The record of our run for one accuracy."""
+    if not fit.get("converged", False):
+        return {"seconds": None, "why": fit.get("error", "not converged")}
+    return {"seconds": fit["seconds"], "error": reference.error(fit["value"]), "stop": target}
+
+
+def bounds(fits):
+    """The best upper and lower bound of several runs of ours."""
+    known = [fit for fit in fits if "lower" in fit]
+    upper, lower = min((fit["value"] for fit in known), default=1.0), max((fit["lower"] for fit in known), default=0.0)
+    return upper, lower
+
+
 class Field:
     """Everyone who takes part on one data set, and what is known from the larger values of lam."""
 
@@ -116,11 +131,18 @@ class Field:
         self.misses, self.last, self.rungs = defaultdict(int), {}, {}
 
     def measure(self, cell, optima):
-        """The record of one cell."""
-        upper, lower = optima.get(cell, lambda: self.optimum(cell))
+        """The record of one cell; without peers and without our other methods where ours takes long."""
+        fits = {t: self.ours.fit(cell, t, 2 * OUR_SECONDS) for t in TARGETS}
+        seconds = {t: fit["seconds"] if fit.get("converged") else OUR_SECONDS for t, fit in fits.items()}
+        if is_long := max(seconds.values()) > LONG:
+            upper, lower = bounds(fits.values())
+        else:
+            upper, lower = optima.get(cell, lambda: self.optimum(cell))
         reference = Reference(upper, lower)
-        record = {"upper": upper, "lower": lower, "ours": self.our_times(cell, reference), "peers": {}, "own": {}}
-        seconds = {t: record["ours"][t]["seconds"] or OUR_SECONDS for t in TARGETS}
+        ours = {t: our_outcome(fit, t, reference) for t, fit in fits.items()}
+        record = {"upper": upper, "lower": lower, "ours": ours, "peers": {}, "own": {}}
+        if is_long:
+            return record
         judged = [t for t in TARGETS if reference.serves(t)]
         if judged and self.peers:
             record["peers"] = self.race(cell, reference, seconds, judged)
@@ -138,24 +160,14 @@ class Field:
             raise RuntimeError(f"{cell.key}: {fit['error']}")
         return fit["value"], fit["lower"]
 
-    def our_times(self, cell, reference):
-        """A first run for each accuracy."""
-        found = {}
-        for target in TARGETS:
-            fit = self.ours.fit(cell, target, 2 * OUR_SECONDS)
-            met = fit.get("converged", False)
-            found[target] = {"seconds": fit["seconds"] if met else None, "why": fit.get("error", "not converged")}
-            if met:
-                found[target] = {"seconds": fit["seconds"], "error": reference.error(fit["value"]), "stop": target}
-        return found
-
     def race(self, cell, reference, ours, judged):
         """Every peer that takes the problem, the fastest so far first."""
         best = dict.fromkeys(TARGETS, float("inf"))
         found = {}
         path = (cell.loss, cell.regularizer)
         taking = [w for w in self.peers if not w.adapter.skip(w.data["X"], w.data["y"], *path, cell.lam)[0]]
-        for worker in sorted(taking, key=lambda w: self.expected((*path, w.adapter.label))):
+        taking.sort(key=lambda w: self.expected((*path, w.adapter.label)))
+        for worker in taking[: MOST_PEERS if max(ours.values()) > SLOW else None]:
             label = worker.adapter.label
             cap = Cap(ours, worker.adapter, best)
             tried = [t for t in judged if self.misses[(*path, label, t)] < MISSES]

@@ -9,6 +9,7 @@ import numpy as np
 
 from runner import claims, growth, memory
 from runner.cells import TARGETS
+from runner.measure import LONG, MOST_PEERS, SLOW
 from runner.peers import versions
 
 matplotlib.use("Agg")
@@ -145,6 +146,16 @@ def memory_table(store):
     return ["## Memory", text, table(["rows", "data", *names], rows)]
 
 
+def not_raced(store):
+    """The cells in which no peer was tried because ours takes long."""
+    rows = [
+        [cell.key, *(claims.ms(record["ours"][target]["seconds"]) for target in TARGETS)]
+        for cell, record in store.cells()
+        if not record["peers"] and not record["own"]
+    ]
+    return [f"## Cells without peers ({len(rows)})", table(["cell", *map(str, TARGETS)], rows)] if rows else []
+
+
 def summary(store, pages, reasons, every):
     """The page that leads to the others."""
     lines = claims.lines(store)
@@ -164,14 +175,17 @@ def summary(store, pages, reasons, every):
         "know in practice, and include their conversion of the data. By turns, two threads, medians of 21 runs "
         "below 20 ms; 3 ms are a tie; lam from 1e-1 to 1e-6, every second value (robust losses and large "
         "sets: third) on one set and those between on the next; a fit is capped at the larger of 1 s and 10 times ours "
-        "(40 times for QuantileRegressor), 20 s at most. `make bench-peers` repeats it; with `ARGS=--check` it "
-        "shows that every peer minimizes the same objective. Means are geometric.",
+        f"(40 times for QuantileRegressor). Where ours takes more than {SLOW:g} s, only the {MOST_PEERS} peers that "
+        f"were fastest at the larger lam take part; where it takes more than {LONG:g} s, none, as ten times as long for "
+        "each does not fit into an hour: those cells are listed below and count nowhere. `make bench-peers` repeats it; "
+        "with `ARGS=--check` it shows that every peer minimizes the same objective. Means are geometric.",
         environment(),
         f"Measured here: {len(store.cells())} of {every} cells. `make bench-peers` goes on with the others.",
         "```{toctree}\n:maxdepth: 1\n\n" + "\n".join(pages) + "\n```",
         "## Claims",
         table(["claim", "measured"], verdicts) if verdicts else "Nothing has been measured yet.",
         *memory_table(store),
+        *not_raced(store),
         f"## Lost cells ({len(lost)})",
         "Every cell in which a peer was faster by more than a tie. The reasons are kept by hand in `lost.md` beside "
         "this page, one line `- data/loss/regularizer/lam/accuracy: why` for each cell or, with `*`, for many.",
