@@ -176,9 +176,9 @@ def summary(store, pages, reasons, every):
         "below 20 ms; 3 ms are a tie; lam from 1e-1 to 1e-6, every second value (robust losses and large "
         "sets: third) on one set and those between on the next; a fit is capped at the larger of 1 s and 10 times ours "
         f"(40 times for QuantileRegressor). Where ours takes more than {SLOW:g} s, only the {MOST_PEERS} peers that "
-        f"were fastest at the larger lam take part; where it takes more than {LONG:g} s, none, as ten times as long for "
-        "each does not fit into an hour: those cells are listed below and count nowhere. `make bench-peers` repeats it; "
-        "with `ARGS=--check` it shows that every peer minimizes the same objective. Means are geometric.",
+        f"were fastest at the larger lam take part; where it takes more than {LONG:g} s, none, as ten times as long "
+        "for each does not fit into an hour: those cells are listed below and count nowhere. `make bench-peers` "
+        "repeats it; with `ARGS=--check` it shows that every peer minimizes the same objective. Means are geometric.",
         environment(),
         f"Measured here: {len(store.cells())} of {every} cells. `make bench-peers` goes on with the others.",
         "```{toctree}\n:maxdepth: 1\n\n" + "\n".join(pages) + "\n```",
