@@ -221,7 +221,7 @@ class DualRows(Dual):
 
     def offset(self, point: DualPoint) -> float:
         """Return sum p b; known shifts of the scores do not count."""
-        return float(self.risk.full_weight @ point.b)
+        return _core.inner(self.risk.full_weight, point.b)
 
     def _slopes(self, point: DualPoint) -> Array:
         return self.risk.full_weight * point.s

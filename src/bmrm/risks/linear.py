@@ -329,7 +329,7 @@ class LinearPoint(Point):
         risk = self.risk
         if risk.kernel is None:
             sides = [np.abs(risk.loss_and_slopes(self.scores + shift)[1]) for shift in (-e, e)]
-            return float(np.linalg.norm(np.maximum(*sides)))
+            return float(np.sqrt(np.square(np.maximum(*sides)).sum()))
         c = _core.largest_curvature(risk.kernel) if Trait.CURVATURE in risk.traits else np.inf
         if np.isfinite(c):
             p = risk.full_weight

@@ -105,8 +105,9 @@ class _Run:
         s = np.broadcast_to(cast(Separable, problem.regularizer).s, (self.risk.dim,))
         self.s: Array | None = None if np.all(s == 1.0) else s
         n = self.risk.design.n_scores + 1
+        pairs = Pairs(settings.memory, n, self.risk.n_threads)
         self.state: _State = start.memory or _State(
-            start.w, np.zeros(n), np.zeros(n), Pairs(settings.memory, n), SlopePlanes(settings.planes), start.w
+            start.w, np.zeros(n), np.zeros(n), pairs, SlopePlanes(settings.planes), start.w
         )
         self.moved = bool(self.state.origin.any())
         if start.memory is None and self.moved:
@@ -140,7 +141,7 @@ class _Run:
         omega, f = self.state.omega, self.state.f
         self.value, slopes, _ = self.risk.loss_and_slopes(self.scores)
         self.slopes = np.append(slopes, 0.0)
-        self.upper = 0.5 * self.lam * float(omega @ f) + self.value
+        self.upper = 0.5 * self.lam * _core.inner(omega, f) + self.value
 
     def advance_until_due(self, tol: float, patience: int) -> bool:
         """Iterate until the estimated gap has fallen; False if J falls no longer."""
@@ -170,7 +171,7 @@ class _Run:
         state, risk, before = self.state, self.risk, self.upper
         u, along = state.pairs.direction(gamma, g)
         line = risk.line(self.scores, along[:-1])
-        p, q = self.lam * float(state.omega @ along), self.lam * float(u @ along)
+        p, q = self.lam * _core.inner(state.omega, along), self.lam * _core.inner(u, along)
         t = _core.minimize_on_line([line], p, q, 1.0, risk.n_threads)[0]
         here = state.omega, state.f
         state.omega, state.f = state.omega + t * u, state.f + t * along

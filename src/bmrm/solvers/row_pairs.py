@@ -24,10 +24,12 @@ class Pairs:
         How many pairs are kept.
     size : int
         Of u.
+    n_threads : int
+        For products with the pairs: by the threads of this library, as those of BLAS would spin beside them.
     """
 
-    def __init__(self, most: int, size: int) -> None:
-        self.most = most
+    def __init__(self, most: int, size: int, n_threads: int = 1) -> None:
+        self.most, self._n_threads = most, n_threads
         self._u = np.empty((2 * most, size))  # s and y of each pair next to each other: those in use come first
         self._images = np.empty((2 * most, size))
         self._sy = np.zeros((most, most))  # <s_i, y_j>
@@ -37,7 +39,7 @@ class Pairs:
 
     def __deepcopy__(self, known: dict[int, Any]) -> Pairs:
         """Return a copy; memory that is not in use yet is not touched."""
-        other, used = Pairs(self.most, self._u.shape[1]), 2 * len(self._order)
+        other, used = Pairs(self.most, self._u.shape[1], self._n_threads), 2 * len(self._order)
         other._u[:used], other._images[:used] = self._u[:used], self._images[:used]
         other._sy[:], other._yy[:], other._order = self._sy, self._yy, self._order.copy()
         other._proposed = self._proposed  # never changed in place
@@ -48,7 +50,7 @@ class Pairs:
         return vars(self) | {"_u": self._u[:used], "_images": self._images[:used], "_size": self._u.shape[1]}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["most"], state.pop("_size"))  # type: ignore[misc]
+        self.__init__(state["most"], state.pop("_size"), state["_n_threads"])  # type: ignore[misc]
         for name in ("_u", "_images"):
             rows = state.pop(name)
             getattr(self, name)[: len(rows)] = rows
@@ -73,7 +75,7 @@ class Pairs:
         if not k:
             return -gamma, -g
         images = self._images[: 2 * k]
-        products = images @ gamma
+        products = self._dot(images, gamma)
         sq, yq = products[::2], products[1::2]
         alpha, beta = np.zeros(k), np.zeros(k)
         for i in reversed(places):
@@ -87,11 +89,21 @@ class Pairs:
             beta[i] = alpha[i] - yq[i] / self._sy[i, i]
             yq = yq + beta[i] * self._sy[i, :k]
         weights = np.column_stack([-beta, scale * alpha]).ravel()
-        return weights @ self._u[: 2 * k] - scale * gamma, weights @ images - scale * g
+        return self._mixed(self._u[: 2 * k], weights) - scale * gamma, self._mixed(images, weights) - scale * g
+
+    def _dot(self, table: Array, v: Array) -> Array:
+        out = np.empty(len(table))
+        _core.dense(table).dot(v, out, self._n_threads)
+        return out
+
+    def _mixed(self, table: Array, weights: Array) -> Array:
+        out = np.empty(table.shape[1])
+        _core.dense(table).tdot(weights, out, self._n_threads)
+        return out
 
     def _keep(self, s: Array, s_image: Array, y: Array, y_image: Array) -> None:
         """Keep a pair in the place of the oldest, if its curvature is safely positive."""
-        sy, yy, ss = float(s @ y_image), float(y @ y_image), float(s @ s_image)
+        sy, yy, ss = _core.inner(s, y_image), _core.inner(y, y_image), _core.inner(s, s_image)
         if not (yy > 0.0 and ss > 0.0 and sy > _FLAT * np.sqrt(ss) * np.sqrt(yy)):
             return
         place = len(self._order) if len(self._order) < self.most else self._order.pop(0)
@@ -99,9 +111,9 @@ class Pairs:
         used = 2 * len(self._order)
         self._u[2 * place], self._u[2 * place + 1] = s, y
         self._images[2 * place], self._images[2 * place + 1] = s_image, y_image
-        k, products = used // 2, self._images[:used] @ y
+        k, products = used // 2, self._dot(self._images[:used], y)
         self._sy[:k, place] = products[::2]
-        self._sy[place, :k] = self._images[1:used:2] @ s
+        self._sy[place, :k] = self._dot(self._images[:used], s)[1::2]
         self._yy[:k, place] = self._yy[place, :k] = products[1::2]
 
 
@@ -134,7 +146,8 @@ class SlopePlanes:
             del self._planes[least]
             self._gram = np.delete(np.delete(self._gram, least, 0), least, 1)
         self._planes.append((slopes, image, offset))
-        row = np.array([float(other @ slopes) for _, other, _ in self._planes])
+        row = np.array([_core.inner(other, slopes) for _, other, _ in self._planes])
+        row[-1] = max(row[-1], 0.0)  # a square, but for rounding
         gram = np.empty((row.size, row.size))
         gram[:-1, :-1], gram[-1], gram[:, -1] = self._gram, row, row
         self._gram = gram
