@@ -52,10 +52,10 @@ class Cell:
 
 EVERY_REAL = tuple(which for which in SETS if SETS[which] is regression)
 FAMILIES = {
-    "margin": Family(tuple((loss, "l2") for loss in ("hinge", "logistic", "squared_hinge")), tuple(BINARY), 36.0),
+    "margin": Family(tuple((loss, "l2") for loss in ("hinge", "logistic", "squared_hinge")), tuple(BINARY), 33.0),
     "l1": Family((("logistic", "l1"),), tuple(BINARY), 6.0),
-    "lasso": Family((("least_squares", "l1"),), (*REAL, "gen_wide", "reuters", "farm_ads"), 3.0),
-    "robust": Family(tuple((loss, kind) for loss in ROBUST for kind in ("l2", "l1")), tuple(REAL), 8.0, 3),
+    "lasso": Family((("least_squares", "l1"),), (*REAL, "gen_wide", "reuters", "farm_ads"), 4.0),
+    "robust": Family(tuple((loss, kind) for loss in ROBUST for kind in ("l2", "l1")), tuple(REAL), 10.0, 6),
     "counts": Family((("poisson", "l2"),), ("gen_counts",), 0.5),
 }
 

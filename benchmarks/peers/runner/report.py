@@ -173,8 +173,9 @@ def summary(store, pages, reasons, every):
         'intercept. `bmrm.solve(..., "auto")` stops by its own certificate and includes the building of the risk '
         "from raw arrays; the others get the first tolerance of a ladder that meets the target, which nobody would "
         "know in practice, and include their conversion of the data. By turns, two threads, medians of 21 runs "
-        "below 20 ms; 3 ms are a tie; lam from 1e-1 to 1e-6, every second value (robust losses and slow "
-        "sets: third, 20news_bigram: sixth) on one set and those between on the next; a fit is capped at the larger of 1 s and 10 times ours "
+        "below 20 ms; 3 ms are a tie; lam from 1e-1 to 1e-6, every second value (slow sets: third; "
+        "20news_bigram and robust losses: sixth) on one set and those between on the next; a fit is capped at the larger "
+        "of 1 s and 10 times ours "
         f"(40 times for QuantileRegressor). Where ours takes more than {SLOW:g} s, only the {MOST_PEERS} peers that "
         f"were fastest at the larger lam take part; where it takes more than {LONG:g} s, none, as ten times as long "
         "for each does not fit into an hour: those cells are listed below and count nowhere. `make bench-peers` "
