@@ -6,8 +6,8 @@ from statistics import median
 from runner.cells import TARGETS
 
 CAP_SECONDS = 1.0  # the cap is the larger of this and a multiple of our time
-SLOW, MOST_PEERS = 1.0, 3  # where ours takes longer, only the peers that were fastest at the larger lam take part
-LONG = 4.0  # and where it takes longer than this, none: ten times as long for each is more than a run has
+SLOW = 1.0  # where ours takes longer, peers are not tried: ten times as long for each is more than a run has
+LONG = 4.0  # and where it takes longer than this, nor are our other methods
 OUR_SECONDS = 60.0
 OWN_SECONDS = 3.0  # for our other methods: longer ones are not waited for
 TIE = 3e-3
@@ -131,25 +131,22 @@ class Field:
         self.misses, self.last, self.rungs = defaultdict(int), {}, {}
 
     def measure(self, cell, optima):
-        """The record of one cell; without peers and without our other methods where ours takes long."""
+        """The record of one cell; without peers, or without our other methods too, where ours takes long."""
         fits = {t: self.ours.fit(cell, t, 2 * OUR_SECONDS) for t in TARGETS}
         seconds = {t: fit["seconds"] if fit.get("converged") else OUR_SECONDS for t, fit in fits.items()}
-        if is_long := max(seconds.values()) > LONG:
-            upper, lower = bounds(fits.values())
-        else:
-            upper, lower = optima.get(cell, lambda: self.optimum(cell))
+        slowest = max(seconds.values())
+        known = slowest <= LONG
+        upper, lower = optima.get(cell, lambda: self.optimum(cell)) if known else bounds(fits.values())
         reference = Reference(upper, lower)
         ours = {t: our_outcome(fit, t, reference) for t, fit in fits.items()}
         record = {"upper": upper, "lower": lower, "ours": ours, "peers": {}, "own": {}}
-        if is_long:
-            return record
         judged = [t for t in TARGETS if reference.serves(t)]
-        if judged and self.peers:
+        if judged and known and (slowest <= SLOW or not self.hopeful(cell, judged)):
             record["peers"] = self.race(cell, reference, seconds, judged)
-        if self.own:
+        if self.own and known:
             limits = {t: min(seconds[t] + TIE, OWN_SECONDS) for t in TARGETS}
             record["own"] = {name: self.rival(worker, cell, limits) for name, worker in self.own.items()}
-        for target in TARGETS:
+        for target in TARGETS if known else ():
             self.repeat(cell, record, target)
         return record
 
@@ -165,12 +162,10 @@ class Field:
         best = dict.fromkeys(TARGETS, float("inf"))
         found = {}
         path = (cell.loss, cell.regularizer)
-        taking = [w for w in self.peers if not w.adapter.skip(w.data["X"], w.data["y"], *path, cell.lam)[0]]
-        taking.sort(key=lambda w: self.expected((*path, w.adapter.label)))
-        for worker in taking[: MOST_PEERS if max(ours.values()) > SLOW else None]:
+        for worker in sorted(self.taking(cell), key=lambda w: self.expected((*path, w.adapter.label))):
             label = worker.adapter.label
             cap = Cap(ours, worker.adapter, best)
-            tried = [t for t in judged if self.misses[(*path, label, t)] < MISSES]
+            tried = self.untold(cell, label, judged)
             first = self.rungs.get((*path, label, tried[0])) if tried else None
             found[label] = Climb(worker, cell, reference, cap).search(tried, first) if tried else {}
             found[label] |= {t: cap.missed(t, "not tried") for t in judged if t not in tried}
@@ -178,6 +173,19 @@ class Field:
                 self.remember((*path, label), target, outcome)
                 best[target] = min(best[target], outcome["seconds"] or float("inf"))
         return found
+
+    def taking(self, cell):
+        """The peers that take the problem."""
+        problem = (cell.loss, cell.regularizer, cell.lam)
+        return [w for w in self.peers if not w.adapter.skip(w.data["X"], w.data["y"], *problem)[0]]
+
+    def untold(self, cell, label, targets):
+        """The accuracies that a peer has not missed at larger lam."""
+        return [t for t in targets if self.misses[(cell.loss, cell.regularizer, label, t)] < MISSES]
+
+    def hopeful(self, cell, targets):
+        """The peers that would be tried."""
+        return [w for w in self.taking(cell) if self.untold(cell, w.adapter.label, targets)]
 
     def remember(self, who, target, outcome):
         """Count misses in a row, and keep the last time."""

@@ -46,7 +46,12 @@ class L2(Separable, name="l2"):
 
     def value(self, w: Array) -> float:
         """Return Omega(w); +inf outside the bounds."""
-        return 0.5 * float((self.s * w * w).sum()) if self.inside(w) else np.inf
+        return 0.5 * self._square(w) if self.inside(w) else np.inf
+
+    def _square(self, w: Array) -> float:
+        if self.s.size == 1:  # no vector as long as w is made on the way
+            return float(self.s.item()) * _core.inner(w, w)
+        return _core.inner(self.s * w, w)
 
     def subgradient(self, w: Array) -> Array:
         """Return the gradient weights * w."""
@@ -59,7 +64,7 @@ class L2(Separable, name="l2"):
     def along(self, w: Array, d: Array) -> Along:
         """Return the parabola t -> Omega(w + t d)."""
         sd = self.s * d
-        return Along(0.5 * float((self.s * w * w).sum()), _core.inner(sd, w), _core.inner(sd, d))
+        return Along(0.5 * self._square(w), _core.inner(sd, w), _core.inner(sd, d))
 
     def prox(self, v: Array, step: float) -> Array:
         """Return v / (1 + step * weights), within the bounds."""

@@ -91,6 +91,7 @@ class Dual(ABC):
 
     def __init__(self, risk: LinearRisk, weights: Array, lam: float) -> None:
         self.risk, self.weights, self.lam = risk, weights, lam
+        self._plain = bool(np.all(weights == 1.0))
         self.n_entries = risk.design.matrix.n_entries
         self._work = 0.0
         self._count(1.0)
@@ -138,7 +139,7 @@ class Dual(ABC):
 
     def norm(self, w: Array) -> float:
         """Return the norm of w that belongs to S."""
-        return float(np.sqrt(np.sum(self.weights * w * w)))
+        return float(np.sqrt(_core.inner(w if self._plain else self.weights * w, w)))
 
     def epoch(self, point: DualPoint, key: int, reach: float) -> Epoch:
         """Visit each active row once, in an order drawn from the key: about two products with those rows."""
@@ -186,7 +187,7 @@ class DualRows(Dual):
 
     def __init__(self, risk: LinearRisk, weights: Array, lam: float) -> None:
         super().__init__(risk, weights, lam)
-        self._inverse = None if np.all(weights == 1.0) else np.ascontiguousarray(1.0 / weights)
+        self._inverse = None if self._plain else np.ascontiguousarray(1.0 / weights)
         self._rows = (risk.weight, risk.scale)
         design = risk.design
         self._q = np.empty(design.n_rows)
