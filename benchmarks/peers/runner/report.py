@@ -175,10 +175,11 @@ def summary(store, pages, reasons, every):
         "know in practice, and include their conversion of the data. By turns, two threads, medians of 21 runs "
         "below 20 ms; 3 ms are a tie; lam from 1e-1 to 1e-6, every second value (slow sets: third; "
         "20news_bigram and robust losses: sixth) on one set and those between on the next; a fit is capped at the "
-        "larger of 1 s and 10 times ours (40 times for QuantileRegressor). A peer that misses is not tried at smaller "
-        f"lam and counts as missing there. Where ours takes more than {SLOW:g} s and some peer has not missed yet, nobody "
-        "is tried, as ten times as long for each does not fit into an hour: those cells are listed below and count nowhere. `make bench-peers` "
-        "repeats it; with `ARGS=--check` it shows that every peer minimizes the same objective. Means are geometric.",
+        "larger of 1 s and 10 times ours (40 times for QuantileRegressor). A peer that misses is not tried at "
+        f"smaller lam and counts as missing there. Where ours takes more than {SLOW:g} s and some peer has not missed "
+        "yet, nobody is tried, as ten times as long for each does not fit into an hour: those cells are listed below "
+        "and count nowhere. `make bench-peers` repeats it; with `ARGS=--check` it shows that every peer minimizes the "
+        "same objective. Means are geometric.",
         environment(),
         f"Measured here: {len(store.cells())} of {every} cells. `make bench-peers` goes on with the others.",
         "```{toctree}\n:maxdepth: 1\n\n" + "\n".join(pages) + "\n```",
