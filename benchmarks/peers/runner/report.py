@@ -7,6 +7,7 @@ from fnmatch import fnmatch
 import matplotlib
 import numpy as np
 
+from benchmark_utils.losses import LOSSES
 from runner import claims, growth, memory
 from runner.cells import TARGETS
 from runner.measure import SLOW
@@ -31,7 +32,7 @@ def write(store, folder, every):
         found = [duel for target in TARGETS for duel in loss_duels(store, loss, target)]
         plot(loss, found, folder / f"{loss}.png")
         (folder / f"{loss}.md").write_text(page(loss, mine))
-    others = [name for name in OTHERS if (folder / f"{name}.md").exists()]
+    others = [name for name in (*LOSSES, *OTHERS) if name not in losses and (folder / f"{name}.md").exists()]
     (folder / "index.md").write_text(summary(store, [*losses, *others], folder / "lost.md", every))
     print(f"{folder}: {len(losses)} losses, {len(store.cells())} cells")
 
@@ -115,7 +116,8 @@ def plot(loss, found, path):
 
 def explanations(path):
     """Patterns and reasons: lines ``- data/loss/regularizer/lam/accuracy: why``, with * and ? as in file names."""
-    lines = path.read_text().splitlines() if path.exists() else []
+    text = path.read_text().replace("\n  ", " ") if path.exists() else ""  # a reason may go on in the next lines
+    lines = text.splitlines()
     split = [line[2:].split(": ", 1) for line in lines if line.startswith("- ") and ": " in line]
     return [(pattern.strip("` "), reason) for pattern, reason in split]
 
