@@ -125,6 +125,39 @@ def test_ladder_takes_the_first_rung_that_is_good_enough() -> None:
     assert found[1e-6]["why"] == "cap"
 
 
+class Ours:
+    """Our side: certified at once, after so many seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    def fit(self, cell: Any, stop: float, cap: float) -> dict[str, Any]:
+        return {"seconds": self.seconds, "value": 1.0, "lower": 1.0, "converged": True}
+
+
+class Peer(Ladder):
+    """A peer that takes every problem."""
+
+    label, data = "peer", {"X": None, "y": None}
+
+    def skip(self, *problem: Any) -> tuple[bool, None]:
+        return False, None
+
+
+@pytest.mark.parametrize(("seconds", "missed", "raced"), [(0.5, False, True), (2.0, False, False), (2.0, True, True)])
+def test_where_ours_takes_long_peers_are_all_tried_or_none(
+    tmp_path: Path, seconds: float, missed: bool, raced: bool
+) -> None:
+    field = measure.Field(Ours(seconds), [Peer(0.1)], {})
+    cell = cells.Cell("margin", "a9a", "hinge", "l2", 0.1)
+    if missed:
+        field.misses.update({("hinge", "l2", "peer", t): 1 for t in cells.TARGETS})
+    record = field.measure(cell, store.Optima(tmp_path / "optima.json"))
+    assert bool(record["peers"]) == raced
+    if missed:
+        assert all(outcome["why"] == "not tried" for outcome in record["peers"]["peer"].values())
+
+
 def test_memory_of_a_fit_is_measured_and_shown(tmp_path: Path) -> None:
     if not memory.peak():
         pytest.skip("the system does not tell how much memory a process has taken")

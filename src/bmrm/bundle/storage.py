@@ -55,6 +55,22 @@ class Plane:
     normal: Array | None = None
 
 
+def products(table: Array, v: Array, n_threads: int) -> Array:
+    """Return <a_i, v> for every row, by the threads of this library: those of BLAS would spin beside them."""
+    out = np.empty(len(table))
+    if len(table):
+        _core.dense(table).dot(v, out, n_threads)
+    return out
+
+
+def mixture(table: Array, alpha: Array, n_threads: int) -> Array:
+    """Return sum_i alpha_i a_i over the rows."""
+    out = np.zeros(table.shape[1])
+    if len(table):
+        _core.dense(table).tdot(alpha, out, n_threads)
+    return out
+
+
 @kept
 class _Rows:
     """The rows of a matrix that grows."""
@@ -87,18 +103,10 @@ class _Rows:
         self.n = len(rows)
 
     def dot(self, v: Array, first: int | None, n_threads: int) -> Array:
-        table = self.table[:first]
-        out = np.empty(len(table))
-        if len(table):
-            _core.dense(table).dot(v, out, n_threads)
-        return out
+        return products(self.table[:first], v, n_threads)
 
     def tdot(self, alpha: Array, n_threads: int) -> Array:
-        if not self.n:
-            return np.zeros(self._table.shape[1])
-        out = np.empty(self._table.shape[1])
-        _core.dense(self.table).tdot(alpha, out, n_threads)
-        return out
+        return mixture(self.table, alpha, n_threads)
 
 
 @kept

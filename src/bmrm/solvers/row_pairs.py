@@ -9,6 +9,7 @@ import numpy as np
 from bmrm import _core
 from bmrm._states import kept
 from bmrm.bundle.master import on_simplex
+from bmrm.bundle.storage import mixture, products
 from bmrm.risks.base import Array
 
 _FLAT = 1e-12  # of |s| |y|: pairs of less curvature are not kept
@@ -25,7 +26,7 @@ class Pairs:
     size : int
         Of u.
     n_threads : int
-        For products with the pairs: by the threads of this library, as those of BLAS would spin beside them.
+        For products with the pairs.
     """
 
     def __init__(self, most: int, size: int, n_threads: int = 1) -> None:
@@ -75,8 +76,8 @@ class Pairs:
         if not k:
             return -gamma, -g
         images = self._images[: 2 * k]
-        products = self._dot(images, gamma)
-        sq, yq = products[::2], products[1::2]
+        found = products(images, gamma, self._n_threads)
+        sq, yq = found[::2], found[1::2]
         alpha, beta = np.zeros(k), np.zeros(k)
         for i in reversed(places):
             alpha[i] = sq[i] / self._sy[i, i]
@@ -89,17 +90,8 @@ class Pairs:
             beta[i] = alpha[i] - yq[i] / self._sy[i, i]
             yq = yq + beta[i] * self._sy[i, :k]
         weights = np.column_stack([-beta, scale * alpha]).ravel()
-        return self._mixed(self._u[: 2 * k], weights) - scale * gamma, self._mixed(images, weights) - scale * g
-
-    def _dot(self, table: Array, v: Array) -> Array:
-        out = np.empty(len(table))
-        _core.dense(table).dot(v, out, self._n_threads)
-        return out
-
-    def _mixed(self, table: Array, weights: Array) -> Array:
-        out = np.empty(table.shape[1])
-        _core.dense(table).tdot(weights, out, self._n_threads)
-        return out
+        u, image = (mixture(table, weights, self._n_threads) for table in (self._u[: 2 * k], images))
+        return u - scale * gamma, image - scale * g
 
     def _keep(self, s: Array, s_image: Array, y: Array, y_image: Array) -> None:
         """Keep a pair in the place of the oldest, if its curvature is safely positive."""
@@ -111,10 +103,10 @@ class Pairs:
         used = 2 * len(self._order)
         self._u[2 * place], self._u[2 * place + 1] = s, y
         self._images[2 * place], self._images[2 * place + 1] = s_image, y_image
-        k, products = used // 2, self._dot(self._images[:used], y)
-        self._sy[:k, place] = products[::2]
-        self._sy[place, :k] = self._dot(self._images[:used], s)[1::2]
-        self._yy[:k, place] = self._yy[place, :k] = products[1::2]
+        k, with_y = used // 2, products(self._images[:used], y, self._n_threads)
+        self._sy[:k, place] = with_y[::2]
+        self._sy[place, :k] = products(self._images[:used], s, self._n_threads)[1::2]
+        self._yy[:k, place] = self._yy[place, :k] = with_y[1::2]
 
 
 @kept
