@@ -50,7 +50,7 @@ class ClassDual(Dual):
         self._ids, self._shape = targets.ids, (design.n_rows, k)
         self._delta = None if loss.delta is None else np.array(loss.delta)
         self._costs = loss.costs(k)
-        inverse = (1.0 / weights).reshape(-1, k)
+        inverse = np.broadcast_to(1.0 / weights, (risk.dim,)).reshape(-1, k)
         plain = bool(np.all(inverse[:d] == 1.0))
         constant = np.ascontiguousarray(inverse[d]) if design.intercept else None
         self._problem = (

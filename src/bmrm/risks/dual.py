@@ -15,6 +15,8 @@ from bmrm.risks.linear import LinearRisk
 
 _EPS = float(np.finfo(np.float64).eps)
 _WIDE = 1e12  # the q with which slopes come out next to 0
+_ROUNDINGS = 12.0  # of a term of a plane's offset: 3 when it is computed, 8 in a sum by halves, 1 for those sums
+_SIGNS = np.array([1.0, -1.0])
 _FLAT = 1e-9  # of the loss, above its floor: there a slope of 0 is as good
 
 
@@ -60,12 +62,13 @@ class Epoch:
 
 @dataclass(frozen=True)
 class Check:
-    """Sums over all rows: the risk, the gap of (w, s), sum p b, by how much rounding may have raised it; the scores."""
+    """Sums over all rows: the risk, the gap of (w, s), sum p b, how much of it may be rounding; w and its scores."""
 
     value: float
     gap: float
     offset: float
     rounding: float
+    w: Array
     scores: Array
 
 
@@ -85,7 +88,7 @@ class Dual(ABC):
     ----------
     risk : LinearRisk
     weights : array
-        The diagonal of S, above 0.
+        The diagonal of S, above 0, or the one number on it.
     lam : float
     """
 
@@ -152,10 +155,11 @@ class Dual(ABC):
 
     def check(self, point: DualPoint, reach: float) -> Check:
         """Look at all rows with their true scores, and sort the settled ones out: one product."""
-        scores = self.risk.scores(point.w)
+        w = point.w.copy()
+        scores = self.risk.scores(w, new=True)
         value, gap, offset, size, n_active = self._look(point, scores, reach)
         point.n_active, point.length = n_active, self.norm(point.w)
-        return Check(value, gap, offset, 4.0 * _EPS * size, scores)
+        return Check(value, gap, offset, _ROUNDINGS * _EPS * size, w, scores)
 
     def _count(self, products: float) -> None:
         """Count products with parts of the data; their sum is rounded up."""
@@ -171,7 +175,7 @@ class DualRows(Dual):
     risk : LinearRisk
         With a compiled loss.
     weights : array
-        The diagonal of S, above 0.
+        The diagonal of S, above 0, or the one number on it.
     lam : float
 
     Examples
@@ -187,7 +191,7 @@ class DualRows(Dual):
 
     def __init__(self, risk: LinearRisk, weights: Array, lam: float) -> None:
         super().__init__(risk, weights, lam)
-        self._inverse = None if self._plain else np.ascontiguousarray(1.0 / weights)
+        self._inverse = None if self._plain else np.ascontiguousarray(np.broadcast_to(1.0 / weights, (risk.dim,)))
         self._rows = (risk.weight, risk.scale)
         design = risk.design
         self._q = np.empty(design.n_rows)
@@ -200,25 +204,31 @@ class DualRows(Dual):
 
     def flat(self) -> DualPoint:
         """Return the point with slopes 0 and w = 0; slopes next to 0 where the loss has no minimum at its floor."""
-        m, floor = self._q.size, self.risk.floor
-        point = self._touching(np.zeros(m), _WIDE)  # z = -q s there
-        if np.isfinite(floor) and np.all(point.b - _WIDE * point.s**2 <= floor + _FLAT):
-            point.s[:], point.b[:] = 0.0, floor
-        else:
-            self.renew(point, point.w)
+        y, floor = self.risk.targets, self.risk.floor
+        two = _core.all_signs(y)
+        s, b = self._planes(np.zeros(2 if two else y.size), _SIGNS if two else y, _WIDE)  # z = -q s there
+        if np.isfinite(floor) and np.all(b - _WIDE * s**2 <= floor + _FLAT):
+            return self._point(np.zeros(y.size), np.full(y.size, floor))
+        if two:
+            s, b = np.where(y > 0.0, s[0], s[1]), np.where(y > 0.0, b[0], b[1])
+        point = self._point(s, b)
+        self.renew(point, point.w)
         return point
 
     def near(self, scores: Array) -> DualPoint:
         """Return the point with the slopes of the loss at the scores: one product."""
-        point = self._touching(scores, 0.0)
+        point = self._point(*self._planes(scores, self.risk.targets, 0.0))
         self.renew(point, np.zeros_like(point.w))
         return point
 
-    def _touching(self, v: Array, q: float) -> DualPoint:
-        m = v.size
-        point = DualPoint(np.zeros(self.risk.dim), np.empty(m), np.empty(m), np.arange(m), m)
-        _core.dual_start(self.risk.kernel, v, self.risk.targets, q, point.s, point.b, self.risk.n_threads)
-        return point
+    def _planes(self, v: Array, y: Array, q: float) -> tuple[Array, Array]:
+        """Return slopes and offsets of the planes that touch l(., y) at the proximal points of v."""
+        s, b = np.empty(v.size), np.empty(v.size)
+        _core.dual_start(self.risk.kernel, v, y, q, s, b, self.risk.n_threads)
+        return s, b
+
+    def _point(self, s: Array, b: Array) -> DualPoint:
+        return DualPoint(np.zeros(self.risk.dim), s, b, np.arange(s.size), s.size)
 
     def offset(self, point: DualPoint) -> float:
         """Return sum p b; known shifts of the scores do not count."""

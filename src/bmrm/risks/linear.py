@@ -116,15 +116,18 @@ class LinearRisk(Risk):
         """Return scores or slopes as the loss sees them: (m, k) where a row has several."""
         return scores.reshape(-1, self.n_outputs) if isinstance(self.loss, VectorLoss) else scores
 
-    def scores(self, w: Array) -> Array:
-        """Return X w + offset, not to be changed: one product with the data, none for w = 0 or for the last w again."""
+    def scores(self, w: Array, new: bool = False) -> Array:
+        """Return X w + offset, not to be changed: one product with the data, none for w = 0 or for the last w again.
+
+        A w that is new, and will not be changed, is neither compared with the last one nor copied.
+        """
         if not w.any():
             return np.zeros(self.design.n_scores) if self.offset is None else self.offset.copy()
         last = self._last
-        if last is None or not np.array_equal(last[0], w):
+        if new or last is None or not (last[0] is w or np.array_equal(last[0], w)):
             self.products += 1
             scores = self.design.dot(w)
-            last = self._last = w.copy(), scores if self.offset is None else scores + self.offset
+            last = self._last = w if new else w.copy(), scores if self.offset is None else scores + self.offset
         return last[1]
 
     @property

@@ -23,8 +23,12 @@ from bmrm.solvers.bounds import FlatBound
 
 _STRIDE = 0xD1342543DE82EF95  # between the keys of two epochs
 _FEWEST = 4  # epochs whose w are worth a mean
+_SAMPLED = 2  # entries visited for each coordinate, before w is added to that mean again
 _RIGHT, _WRONG = 2.0, 4.0  # the gap over its estimate: up to here rows were rightly left out, from there wrongly
 _BOLDEST = 0.05
+# Fewer checks where rows on kinks are few and epochs over them short (hinge to 1e-6, on mnist, covtype_scaled, farm_ads
+# and 20news_bigram: 1.1 times faster); smooth losses gain nothing.
+_MOST_TRUST = 0.2
 _SEARCH = 1e-3  # of the slope, left where a search ends
 _GOAL = 0.9  # of the gap asked for: an estimate as small is worth a check
 
@@ -41,18 +45,30 @@ class _State:
     upper: float
     lower: float
     gap: float  # at the last check
-    total: Array  # of the w since the last check
+    total: Array | None = None  # of `count` of the w since the last check
     reach: float = np.inf
     caution: float = 1.0  # of the largest movement: rows that far from a kink are left out
+    trust: float = 1.0  # of the fraction that the gap must fall to: less where estimates were right
     epochs: int = 0
     key: int = 0  # of the orders
     done: bool = False
     count: int = 0
 
+    def add(self) -> None:
+        """Add w to the total."""
+        w = self.point.w
+        if self.total is None:
+            self.total = w.copy()
+        elif self.count == 0:
+            self.total[:] = w
+        else:
+            self.total += w
+        self.count += 1
+
     def offer(self, w: Array, scores: Array, objective: float) -> None:
-        """Keep w if it is the best so far."""
+        """Keep w, which nobody changes, if it is the best so far."""
         if objective < self.upper:
-            self.best, self.scores, self.upper = w.copy(), scores, objective
+            self.best, self.scores, self.upper = w, scores, objective
 
 
 @dataclass(frozen=True)
@@ -77,6 +93,7 @@ class DualCoordinate(Solver, name="dual_coordinate"):
 
     Most steps are far shorter than the longest one, so that rows may be left out sooner: half as far from a kink after
     each check whose gap was about what was estimated, and twice as far after one that found many rows left out wrongly.
+    With kinks in the loss the next check then comes later, at half of the fraction and down to a fifth of it.
 
     The slopes are a plane of the risk at any time, which proves the bound. An epoch costs a pass over the active rows,
     a check half a pass. Free coordinates get a quadratic penalty around a center that moves to w after each check
@@ -85,7 +102,7 @@ class DualCoordinate(Solver, name="dual_coordinate"):
     Parameters
     ----------
     fraction : float
-        By how much the estimated gap must have fallen since the last check of all rows.
+        By how much the estimated gap must have fallen since the last check of all rows, at first.
     passes : float
         Passes over the data after which all rows are checked in any case.
 
@@ -132,9 +149,10 @@ class DualCoordinate(Solver, name="dual_coordinate"):
             state.reach = state.caution * epoch.movement
             state.done = everything and not epoch.changed
             work, unsampled = work + epoch.entries, unsampled + epoch.entries
-            if unsampled >= state.point.w.size:  # adding up must not cost more than the epochs do
-                state.total, state.count, unsampled = state.total + state.point.w, state.count + 1, 0
-            fallen = epoch.estimate <= max(self.fraction * state.gap, goal)
+            if unsampled >= _SAMPLED * state.point.w.size:  # adding up must not cost what the epochs do
+                state.add()
+                unsampled = 0
+            fallen = epoch.estimate <= max(self.fraction * state.trust * state.gap, goal)
             if fallen or not epoch.changed or work >= self.passes * rows.n_entries:
                 return epoch.estimate
 
@@ -174,7 +192,7 @@ def _dual_rows(problem: Problem) -> Dual:
     risk, regularizer = problem.risk, problem.regularizer
     assert isinstance(risk, LinearRisk)
     assert isinstance(regularizer, Separable)
-    s = np.broadcast_to(regularizer.s, (risk.dim,))
+    s = regularizer.s
     kind = DualRows if risk.vectors is None else ClassDual
     return kind(risk, np.where(s > 0.0, s, min(1.0, 0.01 / problem.lam)), problem.lam)
 
@@ -185,13 +203,13 @@ def _begin(problem: Problem, rows: Dual, start: Start) -> _State:
     at_start = problem.risk.at(start.w)
     upper = lam * regularizer.value(start.w) + at_start.value
     point = rows.flat()
-    if start.w.any():
+    if at_start.remembered.any() and start.w.any():  # the scores of w = 0 are read faster than w, if columns are many
         other = rows.near(at_start.remembered)
         if rows.value(other) > rows.value(point):
             point = other
     zero = np.zeros(start.w.size)
     key = int(np.random.SeedSequence(start.seed).generate_state(1, np.uint64)[0])
-    return _State(point, zero, start.w, at_start.remembered, upper, -np.inf, np.inf, zero, key=key)
+    return _State(point, zero, start.w, at_start.remembered, upper, -np.inf, np.inf, key=key)
 
 
 def _verify(problem: Problem, rows: Dual, bound: _Bound, state: _State, estimate: float) -> None:
@@ -202,15 +220,17 @@ def _verify(problem: Problem, rows: Dual, bound: _Bound, state: _State, estimate
         a = rows.renew(point, state.center)
     check = rows.check(point, state.reach)
     objective = lam * problem.regularizer.value(point.w) + check.value
-    state.offer(point.w, check.scores, objective)
-    if state.count >= _FEWEST:
+    state.offer(check.w, check.scores, objective)
+    if state.total is not None and state.count >= _FEWEST:
         line = problem.risk.at(state.best, state.scores).toward(state.total / state.count)
         found = line.at(linesearch.minimize(problem, line, accuracy=_SEARCH))
         state.offer(found.w, found.remembered, lam * problem.regularizer.value(found.w) + found.value)
-    state.total, state.count = np.zeros(point.w.size), 0
+    state.count = 0
     state.lower = max(state.lower, bound(point, check.offset, check.rounding, a, state.upper))
     state.gap = check.gap
-    if check.gap <= _RIGHT * estimate:
+    right = check.gap <= _RIGHT * estimate
+    state.trust = max(0.5 * state.trust, _MOST_TRUST) if right and Trait.CURVATURE not in problem.traits else 1.0
+    if right:
         state.caution = max(0.5 * state.caution, _BOLDEST)
     elif check.gap > _WRONG * estimate:
         state.caution = min(2.0 * state.caution, 1.0)

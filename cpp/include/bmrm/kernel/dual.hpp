@@ -74,7 +74,7 @@ template <class L>
 bool is_settled(const L& loss, double f, double y, double s, double reach) {
   if constexpr (PiecewiseQuadraticLoss<L>) {
     const Interval before = subdifferential(loss, f - reach, y), after = subdifferential(loss, f + reach, y);
-    return before.lower == s && after.upper == s;
+    return (before.lower == s) & (after.upper == s);  // no branch: which rows are settled cannot be guessed
   } else {
     return false;
   }
@@ -315,28 +315,47 @@ struct DualCheck {
   std::size_t n_active = 0;  // rows that are not settled: they come first
 };
 
-// The sums of rows [begin, end); their numbers fill `active`, the settled ones last.
+// The sums of rows [begin, end); their numbers fill `active`, the settled ones last. Terms are written down before they
+// are added, and every row is written to both ends of what is free of `active`: the loops have no branches.
 template <class L>
 DualCheck dual_check_rows(const L& loss, std::span<const double> f, const Rows& rows, std::span<const double> offset,
                           const DualPoint& point, double reach, std::size_t begin, std::size_t end,
                           std::span<std::int64_t> active) {
+  constexpr std::size_t kStep = 256;
+  double value[kStep], slope[kStep], gap[kStep], plane[kStep], size[kStep], out[kStep];
   DualCheck check;
-  Sum value, plane;
+  Sum values, planes;
   std::size_t last = active.size();
-  for (std::size_t i = begin; i < end; ++i) {
-    const double p = rows.at(i), s = point.s[i], b = point.b[i];
-    const double l = loss(f[i], rows.y[i]).value;
-    if (p > 0.0) {
-      value.add(p * l);
-      check.gap += p * excess(l, s, b, f[i]);
-      const double shift = offset.empty() ? 0.0 : s * offset[i];
-      plane.add(p * (b + shift));
-      check.size += p * (std::abs(b) + std::abs(s * f[i]) + std::abs(shift));
+  for (std::size_t first = begin; first < end; first += kStep) {
+    const std::size_t some = std::min(kStep, end - first);
+    const double *g = f.data() + first, *y = rows.y.data() + first, *s = point.s.data() + first;
+    const double *b = point.b.data() + first, *shift = offset.empty() ? nullptr : offset.data() + first;
+    const Counts counts = counts_from(rows, first);
+    loss_terms(loss, g, y, counts, some, value, slope);
+    each_counted(counts, some, [&](std::size_t i, double p) {
+      const double along = s[i] * g[i];
+      gap[i] = p != 0.0 ? std::max(0.0, value[i] - p * (b[i] + along)) : 0.0;
+      plane[i] = p != 0.0 ? p * b[i] : 0.0;
+      size[i] = p != 0.0 ? p * (std::abs(b[i]) + std::abs(along)) : 0.0;
+    });
+    if (shift != nullptr)
+      each_counted(counts, some, [&](std::size_t i, double p) {
+        plane[i] += p * s[i] * shift[i];
+        size[i] += p * std::abs(s[i] * shift[i]);
+      });
+    each_counted(counts, some, [&](std::size_t i, double p) {
+      const bool settled = is_settled(loss, g[i], y[i], s[i], reach);
+      out[i] = p == 0.0 || settled ? 1.0 : 0.0;
+    });
+    for (std::size_t i = 0; i < some; ++i) {
+      active[check.n_active] = active[last - 1] = static_cast<std::int64_t>(first + i);
+      const std::size_t leaves = out[i] != 0.0;
+      check.n_active += 1 - leaves, last -= leaves;
     }
-    const bool out = p == 0.0 || is_settled(loss, f[i], rows.y[i], s, reach);
-    active[out ? --last : check.n_active++] = static_cast<std::int64_t>(i);
+    values.add(sum_by_halves(value, some)), planes.add(sum_by_halves(plane, some));
+    check.gap += sum_by_halves(gap, some), check.size += sum_by_halves(size, some);
   }
-  check.value = value.value(), check.offset = plane.value();
+  check.value = values.value(), check.offset = planes.value();
   return check;
 }
 

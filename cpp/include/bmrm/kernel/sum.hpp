@@ -1,7 +1,9 @@
-// Sums that keep their digits: Neumaier's compensated sum, used where few large terms are added.
+// Sums that keep their digits: Neumaier's compensated sum, used where few large terms are added, and sums by halves.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 
 namespace bmrm {
 
@@ -20,5 +22,15 @@ class Sum {
   double total_ = 0.0;
   double rest_ = 0.0;
 };
+
+// The sum of the first n of at most N numbers, a power of two, by halves: log2(N) roundings. Overwrites all of them.
+template <std::size_t N>
+double sum_by_halves(double (&x)[N], std::size_t n) {
+  static_assert((N & (N - 1)) == 0);
+  std::fill(x + n, x + N, 0.0);
+  for (std::size_t half = N / 2; half > 0; half /= 2)
+    for (std::size_t i = 0; i < half; ++i) x[i] += x[i + half];
+  return x[0];
+}
 
 }  // namespace bmrm
