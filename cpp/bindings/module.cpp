@@ -13,6 +13,7 @@ void bind_losses(nb::module_& m);
 void bind_lines(nb::module_& m);
 void bind_rows(nb::module_& m);
 void bind_dual(nb::module_& m);
+void bind_envelope(nb::module_& m);
 void bind_coordinate(nb::module_& m);
 void bind_wide(nb::module_& m);
 void bind_sets(nb::module_& m);
@@ -50,6 +51,7 @@ NB_MODULE(_core, m) {
   bmrm::py::bind_lines(m);
   bmrm::py::bind_rows(m);
   bmrm::py::bind_dual(m);
+  bmrm::py::bind_envelope(m);
   bmrm::py::bind_coordinate(m);
   bmrm::py::bind_wide(m);
   bmrm::py::bind_sets(m);

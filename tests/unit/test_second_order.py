@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from catalogue import scalar_losses
 
-from bmrm import LinearRisk, Problem, solve
+from bmrm import LinearRisk, Problem, _core, solve
 from bmrm._traits import Trait
 from bmrm.losses import (
     EpsilonInsensitive,
@@ -174,11 +174,43 @@ def test_slopes_of_the_envelope_are_planes(loss):
     risk = LinearRisk(X, y, loss, offset=rng.normal(size=50), intercept=True)
     for q in (1e-3, 1.0, 1e3):
         envelope = Envelope(risk, -0.3 * rng.random(50), q)
-        rows = envelope.at(risk.scores(rng.normal(size=4)))
-        a, b, _ = plane(risk, rows)
+        f = risk.scores(rng.normal(size=4))
+        rows = envelope.at(f)
+        proven = plane(risk, rows, f)
+        assert proven.moved == pytest.approx(np.mean(rows.slopes * (f - rows.z)), rel=1e-9, abs=1e-12)
+        assert proven.loss == pytest.approx(risk.loss_and_slopes(rows.z)[0], rel=1e-12)
         for _ in range(20):
             w = rng.normal(size=4)
-            assert float(a @ w) + b <= risk.evaluate(w)[0]
+            assert float(proven.a @ w) + proven.b <= risk.evaluate(w)[0]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("m", [1, 255, 70_000])
+def test_derivatives_of_the_envelope(m, weighted):
+    rng = np.random.default_rng(16)
+    weight = rng.random(m) if weighted else None
+    risk = LinearRisk(np.ones((m, 1)), Huber().draw(rng, m)[0], Huber(), sample_weight=weight, n_threads=2)
+    f, u = rng.normal(size=(2, m))
+    envelope = Envelope(risk, rng.uniform(-0.5, 0.5, m), 0.3)
+    slope, bend, rows = envelope.slope_along(f, u, 0.7)
+    there = envelope.at(f + 0.7 * u)
+    for name in ("z", "slopes", "bends"):
+        assert getattr(rows, name) == pytest.approx(getattr(there, name), abs=1e-12)
+    assert slope == pytest.approx(float(np.sum(risk.full_weight * rows.slopes * u)), rel=1e-9, abs=1e-12)
+    assert bend == pytest.approx(float(np.sum(risk.full_weight * rows.bends * u**2)), rel=1e-9, abs=1e-12)
+
+
+def test_rows_that_changed():
+    rng = np.random.default_rng(17)
+    before = rng.random(1000) * (rng.random(1000) < 0.5)
+    c = 3.0 * before
+    c[[7, 900]] = 0.25, 5.0
+    assert np.array_equal(_core.nonzero(before), np.flatnonzero(before))
+    times, rows = _core.changes(c, before, 1e-12)
+    assert times == pytest.approx(3.0)
+    assert rows.tolist() == [7, 900]
+    assert _core.changes(np.zeros(3), np.ones(3), 1e-12)[0] == 0.0
+    assert _core.changes(np.zeros(0), np.zeros(0), 1e-12)[1].size == _core.nonzero(np.zeros(0)).size == 0
 
 
 def test_conjugate_gradients():

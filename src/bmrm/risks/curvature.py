@@ -8,6 +8,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from bmrm import _core
 from bmrm.risks.base import Array
 from bmrm.risks.linear import LinearRisk
 
@@ -39,7 +40,7 @@ class RowCurvature:
         """Return the matrix, or that of some rows; only its lower triangle is filled. Counts as one product."""
         design = self.risk.design
         if rows is None:
-            rows = c.nonzero()[0]
+            rows = _core.nonzero(c)
         elif design.intercept:
             c, some = np.zeros_like(c), c[rows]
             c[rows] = some

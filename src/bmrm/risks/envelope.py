@@ -50,29 +50,52 @@ class Envelope:
 
     def __init__(self, risk: LinearRisk, center: Array, q: float) -> None:
         self.risk, self.center, self.q = risk, center, q
-        self._shift = q * center
 
     def at(self, scores: Array) -> Smoothed:
         """Return the rows of the envelope at the scores; no product with the data."""
-        z, slopes, bends = np.empty(scores.size), np.empty(scores.size), np.empty(scores.size)
-        self.risk.kernel.prox(scores + self._shift, self.risk.targets, self.q, z, slopes, bends)
-        return Smoothed(z, slopes, bends)
+        return self._along(scores, None, 0.0)[1]
 
-    def slope_along(self, scores: Array, direction: Array, weighted: Array) -> tuple[float, float, Smoothed]:
-        """Return first and second derivative along a direction of scores; weighted is p_i times the direction."""
-        rows = self.at(scores)
-        return _core.inner(rows.slopes, weighted), _core.inner(rows.bends * direction, weighted), rows
+    def slope_along(
+        self, scores: Array, direction: Array, t: float, over: Smoothed | None = None
+    ) -> tuple[float, float, Smoothed]:
+        """Return first and second derivative along a direction of scores, and the rows at scores + t direction.
+
+        Rows that are of no use any more may be written over: new memory is dear.
+        """
+        (slope, bend), rows = self._along(scores, direction, t, over)
+        return slope, bend, rows
+
+    def _along(
+        self, scores: Array, direction: Array | None, t: float, over: Smoothed | None = None
+    ) -> tuple[tuple[float, float], Smoothed]:
+        risk = self.risk
+        rows = over or Smoothed(np.empty(scores.size), np.empty(scores.size), np.empty(scores.size))
+        sums = _core.envelope_along(
+            risk.kernel, scores, direction, t, self.center, self.q, risk.targets, risk.weight, risk.scale,
+            rows.z, rows.slopes, rows.bends, risk.n_threads,
+        )  # fmt: skip
+        return sums, rows
 
 
-def plane(risk: LinearRisk, rows: Smoothed) -> tuple[Array, float, float]:
-    """Return normal and offset of the plane that slopes s_i of the loss at z_i prove, and sum_i p_i l_i(z_i).
+@dataclass(frozen=True)
+class ProvenPlane:
+    """<a, w> + b <= R(w); the loss sum_i p_i l_i(z_i), and sum_i p_i s_i (f_i - z_i)."""
 
-    <a, w> + b <= R(w) with a = X'(p s) and b = sum_i p_i (l_i(z_i) - s_i (z_i - offset_i)), less the rounding
-    in it: one product.
+    a: Array
+    b: float
+    loss: float
+    moved: float
+
+
+def plane(risk: LinearRisk, rows: Smoothed, scores: Array) -> ProvenPlane:
+    """Return the plane that the slopes s_i of the loss at z_i prove: one product. f are the scores.
+
+    a = X'(p s) and b = sum_i p_i (l_i(z_i) - s_i (z_i - offset_i)), less the rounding in it: sums by halves of 256 rows
+    take 8 roundings, those of tasks a few more.
     """
-    weighted = risk.full_weight * rows.slopes
-    loss = risk.loss_and_slopes(rows.z)[0]
-    shift = rows.z if risk.offset is None else rows.z - risk.offset
-    rounding = 8.0 * _EPS * (abs(loss) + _core.inner_of_sizes(weighted, shift))
-    a = risk.pull_back(weighted, float(weighted.sum()))
-    return a, loss - float((weighted * shift).sum()) - rounding, loss
+    weighted = np.empty(scores.size)
+    loss, cross, size, total, moved = _core.envelope_plane(
+        risk.kernel, rows.z, rows.slopes, scores, risk.offset, risk.targets, risk.weight, risk.scale,
+        weighted, risk.n_threads,
+    )  # fmt: skip
+    return ProvenPlane(risk.pull_back(weighted, total), loss - cross - 32.0 * _EPS * (abs(loss) + size), loss, moved)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bmrm import _core
 from bmrm._states import kept
 from bmrm.risks.base import Array
 from bmrm.risks.curvature import RowCurvature, Rows
@@ -56,13 +57,8 @@ class KeptGram:
         """Return what separates c from the last one; None if there is none, or the matrix is to be formed anew."""
         if self.c is None or self.changes >= _MOST_CHANGES:
             return None
-        common = np.flatnonzero((c > 0.0) & (self.c > 0.0))
-        if not common.size:
-            return None
-        middle = common[common.size // 2]
-        times = float(c[middle] / self.c[middle])
-        rows = np.flatnonzero(np.abs(c - times * self.c) > _SAME * c)
-        return Change(times, rows, rows.size / max(int(np.count_nonzero(c)), 1))
+        times, rows = _core.changes(c, self.c, _SAME)
+        return None if times == 0.0 else Change(times, rows, rows.size / max(int(np.count_nonzero(c)), 1))
 
     def at(self, curvature: RowCurvature, c: Array, change: Change | None = None) -> Array:
         """Return the matrix for c, its lower triangle; it must not be written to."""

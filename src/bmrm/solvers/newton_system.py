@@ -98,7 +98,7 @@ class NewtonSystem:
         If rough, the matrix may be one that is only near.
         """
         self.rough = False
-        rows = np.flatnonzero(c)
+        rows = _core.nonzero(c)
         if not self.forms_matrix:
             return self._by_rows(c, rows) or self._by_products(c)
         change = None if self.gram is None else self.gram.change(c)
@@ -188,7 +188,7 @@ class NewtonSystem:
 
     def _refined(self, d: Array, g: Array, c: Array, r: Array, again: Callable[[Array], Array]) -> Array:
         """Return d, improved by solving for what it leaves of g: rounding and the ridge do not count any more."""
-        rows, before = np.flatnonzero(c), np.inf
+        rows, before = _core.nonzero(c), np.inf
         for _ in range(_REFINEMENTS):
             rest = g - (self.curvature.times(rows, c, d) + r * d)
             size = float(np.sum(rest**2 / self.diagonal))
@@ -226,7 +226,7 @@ class NewtonSystem:
 
     def _by_products(self, c: Array) -> Callable[[Array, float], Array]:
         """Conjugate gradients, preconditioned by little of the diagonal: that of text says little of its matrix."""
-        rows = np.flatnonzero(c)
+        rows = _core.nonzero(c)
         self.diagonal = self.curvature.diagonal(c) + self.r
         self.diagonal[self.diagonal <= 0.0] = 1.0
         near = np.where(self.r > 0.0, _SHARE * self.diagonal + (1.0 - _SHARE) * self.r, self.diagonal)

@@ -153,15 +153,12 @@ class _Run:
 
     def _look(self) -> None:
         """Take the plane of the envelope's slopes, and what separates the inner problem from J."""
-        a, b, loss = plane(self.risk, self.rows)
-        self.a, self.b = a, b
-        self.excess = max(0.0, self.point.value - loss - _core.inner(self.p, self.rows.slopes * self._moved()))
+        proven = plane(self.risk, self.rows, self.point.scores)
+        self.a, self.b = proven.a, proven.b
+        self.excess = max(0.0, self.point.value - proven.loss - proven.moved)
         objective = self._objective(self.point)
         if objective < self.upper:
             self.best, self.upper = self.point.w, objective
-
-    def _moved(self) -> Array:
-        return self.point.scores - self.rows.z
 
     def step(self) -> Step:
         """Add the plane and return what is known."""
@@ -278,17 +275,18 @@ class _Run:
     def _search(self, line: LinearLine) -> tuple[float, Smoothed]:
         """Return a step at which the inner objective's slope has nearly vanished: Newton steps within a bracket."""
         d, u, lam = line.direction, line.score_direction, self.problem.lam
-        weighted, omega = self.p * u, self.regularizer.along(self.point.w, d)
+        omega = self.regularizer.along(self.point.w, d)
         enough = _FLAT * abs(_core.inner(self.a, d) + lam * omega.evaluate(0.0)[2])
-        t, low, high = 1.0, 0.0, np.inf
+        t, low, high, rows = 1.0, 0.0, np.inf, None
         for _ in range(_TRIALS):
-            slope, bend, rows = self.envelope.slope_along(self.point.scores + t * u, u, weighted)
+            slope, bend, rows = self.envelope.slope_along(self.point.scores, u, t, rows)
             _, left, right = omega.evaluate(t)
             left, right = slope + lam * left, slope + lam * right
             if max(left, -right) <= enough or t <= _SHORTEST:
                 break
             low, high = (t, high) if right < 0.0 else (low, t)
             t = _next_trial(t, right if right < 0.0 else left, bend + lam * omega.q, low, high)
+        assert rows is not None
         return t, rows
 
 
