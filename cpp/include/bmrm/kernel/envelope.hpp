@@ -53,9 +53,8 @@ AlongSums envelope_along(const L& loss, std::span<const double> f, std::span<con
     for (std::size_t first = begin; first < end; first += kEnvelopeStep) {
       const std::size_t some = std::min(kEnvelopeStep, end - first);
       const double *g = f.data() + first, *s = center.data() + first, *d = u.empty() ? nullptr : u.data() + first;
-      for (std::size_t k = 0; k < some; ++k) v[k] = g[k] + q * s[k];
-      if (d != nullptr)
-        for (std::size_t k = 0; k < some; ++k) v[k] += t * d[k];
+      for (std::size_t k = 0; k < some; ++k) v[k] = d == nullptr ? g[k] : g[k] + t * d[k];
+      for (std::size_t k = 0; k < some; ++k) v[k] += q * s[k];  // last: a run that is taken up begins with f + t u
       double *slopes = out.slopes.data() + first, *bends = out.bends.data() + first;
       prox_of_rows(loss, {v, some}, rows.y.data() + first, {&q, 1}, out.z.data() + first, slopes, bends);
       if (d == nullptr) continue;
