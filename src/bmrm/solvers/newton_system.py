@@ -98,12 +98,12 @@ class NewtonSystem:
         If rough, the matrix may be one that is only near.
         """
         self.rough = False
-        rows = _core.nonzero(c)
         if not self.forms_matrix:
-            return self._by_rows(c, rows) or self._by_products(c)
+            return self._by_rows(c, _core.nonzero(c)) or self._by_products(c)
         change = None if self.gram is None else self.gram.change(c)
         if change is not None and change.share <= NEAR:
             return self._factored(c, change=change)
+        rows = _core.nonzero(c)
         if self.ridge > FINE_RIDGE and is_sampled(rows.size, self.r.size, self.curvature.entries_per_row):
             return self._by_sample(c, rows)
         if rough and rows.size >= _PART * _ROWS_OF_PART * self.r.size:

@@ -1,26 +1,38 @@
 // Which numbers of a vector are not 0, or are no longer a multiple of what they were: without a branch for each.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "bmrm/kernel/sum.hpp"
+
 namespace bmrm {
 
-// The i below n for which is(i), in order.
+// The i below n for which is(i), in order. Answers are written down first, which compiles to vector code, and blocks
+// without any are left alone.
 template <class Is>
 std::vector<std::int64_t> those(std::size_t n, const Is& is) {
-  std::size_t count = 0;
-  for (std::size_t i = 0; i < n; ++i) count += static_cast<std::size_t>(is(i));
-  std::vector<std::int64_t> found(count + 1);  // one more is written, and not kept
-  std::size_t last = 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    found[last] = static_cast<std::int64_t>(i);
-    last += static_cast<std::size_t>(is(i));
+  constexpr std::size_t kStep = 256;
+  double yes[kStep], sums[kStep];
+  std::vector<std::int64_t> found;
+  for (std::size_t first = 0; first < n; first += kStep) {
+    const std::size_t some = std::min(kStep, n - first);
+    for (std::size_t k = 0; k < some; ++k) yes[k] = is(first + k) ? 1.0 : 0.0;
+    std::copy_n(yes, some, sums);
+    const auto count = static_cast<std::size_t>(sum_by_halves(sums, some));
+    if (count == 0) continue;
+    std::size_t last = found.size();
+    found.resize(last + count + 1);  // one more is written, and not kept
+    for (std::size_t k = 0; k < some; ++k) {
+      found[last] = static_cast<std::int64_t>(first + k);
+      last += static_cast<std::size_t>(yes[k]);
+    }
+    found.pop_back();
   }
-  found.resize(count);
   return found;
 }
 
