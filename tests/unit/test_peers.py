@@ -22,6 +22,7 @@ try:
     memory = importlib.import_module("runner.memory")
     measure = importlib.import_module("runner.measure")
     store = importlib.import_module("runner.store")
+    worker = importlib.import_module("runner.worker")
 finally:
     sys.path.remove(str(PEERS))
 
@@ -49,6 +50,30 @@ def test_every_loss_of_a_claim_has_a_peer() -> None:
     for family in cells.FAMILIES.values():
         for pair in family.pairs:
             assert any(peer.takes(*pair) for peer in peers.peers(["sklearn"])) or pair == ("quantile_0.9", "l2")
+
+
+class Stuck:
+    """An adapter that cannot be warmed up."""
+
+    label = "stuck"
+
+    def set_objective(self, **objective: Any) -> None:
+        """Take any problem."""
+
+    def warm_up(self) -> None:
+        """Fail."""
+        raise RuntimeError("no")
+
+
+def test_a_peer_that_does_not_start_is_not_started_again() -> None:
+    one = worker.Worker(Stuck(), cells.load("gen_small"))
+    try:
+        assert one.fit(cells.Cell("margin", "gen_small", "hinge", "l2", 0.1), 1e-3, 1.0) == {"error": "warm-up"}
+        one.stop()
+        assert one.fit(cells.Cell("margin", "gen_small", "hinge", "l2", 0.01), 1e-3, 1.0) == {"error": "warm-up"}
+        assert one.process is None
+    finally:
+        one.stop()
 
 
 def test_runner_from_end_to_end(tmp_path: Path) -> None:

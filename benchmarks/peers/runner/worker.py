@@ -11,7 +11,7 @@ from benchmark_utils.layout import make
 from objective import Objective
 
 CONTEXT = multiprocessing.get_context("fork")
-WARM_SECONDS = 60.0
+WARM_SECONDS = 30.0
 GRACE = 0.1  # seconds for the answer on top of the cap
 
 
@@ -65,6 +65,7 @@ class Worker:
     def __init__(self, adapter, data):
         self.adapter, self.data = adapter, data
         self.process = self.connection = self.warm = None
+        self.stuck = set()  # loss and regularizer whose warm-up failed: it would again, after a minute each time
 
     def start(self):
         """Fork."""
@@ -85,14 +86,17 @@ class Worker:
 
     def fit(self, cell, stop, cap):
         """One fit: a dict with seconds and value, or with the reason why there is none."""
+        problem = (cell.loss, cell.regularizer, cell.lam)
+        if problem[:2] in self.stuck:
+            return {"error": "warm-up"}
         if self.process is None:
             self.start()
-        problem = (cell.loss, cell.regularizer, cell.lam)
         waits = [WARM_SECONDS, cap + GRACE, WARM_SECONDS]  # until it begins, ends, is evaluated
         if self.warm != problem:
             found = self.ask((*problem, None, WARM_SECONDS), [WARM_SECONDS])
             if "error" in found:
-                return found
+                self.stuck.add(problem[:2])
+                return {"error": "warm-up"}
             self.warm = problem
         found = self.ask((*problem, stop, cap), waits)
         return {"error": "cap"} if found.get("seconds", 0.0) > cap else found
