@@ -65,7 +65,7 @@ class Worker:
     def __init__(self, adapter, data):
         self.adapter, self.data = adapter, data
         self.process = self.connection = self.warm = None
-        self.stuck = set()  # loss and regularizer whose warm-up failed: it would again, after a minute each time
+        self.stuck = set()  # loss and regularizer whose warm-up failed: it would again, and may take its time
 
     def start(self):
         """Fork."""

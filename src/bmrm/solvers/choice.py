@@ -197,8 +197,8 @@ def row_step(problem: Problem) -> float:
     risk, regularizer = problem.risk, problem.regularizer
     if not isinstance(risk, LinearRisk) or not isinstance(regularizer, Separable):
         return np.inf
-    m, s = risk.design.n_rows, regularizer.s
-    if s[0] > 0.0 and np.all(s == s[0]):
+    m, s = risk.design.n_rows, np.broadcast_to(regularizer.s, (risk.dim,))
+    if s[0] > 0.0 and (regularizer.s.size == 1 or np.all(s == s[0])):
         return risk.extent**2 / (float(s[0]) * problem.lam * m * m)
     squares = risk.norms**2
     total = float(np.sum(squares[s > 0.0] / s[s > 0.0]))
