@@ -26,6 +26,7 @@ _REFRESH = 30
 _STRIDE = 0.2  # lam of the next model, as a share of the largest entry of the gradient
 _FIRST_EPOCHS, _LEAST_EPOCHS = 10, 5
 _PLANES = 12
+_HASTY_EPOCHS, _MORE_CARE = 2, 0.25  # a descent that ends so soon may be far from arriving: columns alike move together
 _EXACT = 1e-9  # of what a model promised: a difference so small says that the model is the risk itself
 _FEW_COLUMNS = 64  # all of them join at once where the model is the risk itself, and none is looked for to drop
 
@@ -123,11 +124,12 @@ class _Run:
         self.lower, self.stuck = memory.get("lower", -np.inf), memory.get("stuck", 0)
         self.iteration, self.worst = memory.get("iteration", 0), memory.get("worst", 0.0)
         self.excess, self.most_epochs = memory.get("excess", np.inf), memory.get("most_epochs", _FIRST_EPOCHS)
+        self.care = memory.get("care", 1.0)
         self.model.epochs = memory.get("epochs", self.model.epochs)
         self.move_to(self.risk.at(start.w, memory.get("scores")))
 
     def step(self) -> Step:
-        names = ("alive", "lower", "stuck", "iteration", "worst", "excess", "most_epochs")
+        names = ("alive", "lower", "stuck", "iteration", "worst", "excess", "most_epochs", "care")
         memory = {name: getattr(self, name) for name in names}
         if self.regularizer.free.size:  # else there is nothing that it remembers
             memory["proof"] = self.proof
@@ -203,14 +205,18 @@ class _Run:
         if self.excess > 1.0:
             penalty = penalty.times(self.excess)
         violation = float(penalty.violation(point.w, g, working).max(initial=0.0))
-        self.worst = max(self.worst, violation)
-        near = 1.0 if self.excess > 1.0 else np.sqrt(violation / max(self.worst, 1e-300))
-        share = float(np.clip(near, 0.01, self.settings.inner))
+        near = 1.0
+        if self.excess == 1.0:
+            self.worst = max(self.worst, violation)
+            near = np.sqrt(violation / max(self.worst, 1e-300))
+        share = self.care * float(np.clip(near, 0.01, self.settings.inner))
         tol = share * 0.01**self.stuck * violation
         trusted = self.excess == 1.0 and self.most_epochs == self.settings.max_epochs
         rescue = factored if trusted else None
         exactly = small_lasso.minimize if self.unbounded and working.size <= small_lasso.MOST_COORDINATES else None
         z = self.model.minimize(D, g, point.w, working, penalty, tol, self.most_epochs, exactly, rescue)
+        if self.excess == 1.0 and self.model.epochs <= _HASTY_EPOCHS:
+            self.care *= _MORE_CARE
         line = point.toward(z)
         ahead = line.score_direction
         promised = _core.inner(g, z - point.w) + 0.5 * float(np.sum(D * ahead * ahead))
