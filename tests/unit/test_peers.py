@@ -169,18 +169,21 @@ class Peer(Ladder):
         return False, None
 
 
-@pytest.mark.parametrize(("seconds", "missed", "raced"), [(0.5, False, True), (2.0, False, False), (2.0, True, True)])
-def test_where_ours_takes_long_peers_are_all_tried_or_none(
-    tmp_path: Path, seconds: float, missed: bool, raced: bool
-) -> None:
-    field = measure.Field(Ours(seconds), [Peer(0.1)], {})
+@pytest.mark.parametrize(("seconds", "cap"), [(0.01, 1.0), (0.5, 5.0), (5.0, 20.0), (30.0, 30.0)])
+def test_cap_is_a_multiple_of_our_time_within_limits(seconds: float, cap: float) -> None:
+    unknown = dict.fromkeys(cells.TARGETS, float("inf"))
+    assert measure.Cap(dict.fromkeys(cells.TARGETS, seconds), Ladder(0.1), unknown).full[1e-3] == cap
+
+
+def test_peers_are_tried_where_ours_takes_long_but_not_after_a_miss(tmp_path: Path) -> None:
+    field = measure.Field(Ours(2.0), [Peer(0.1)], {})
     cell = cells.Cell("margin", "a9a", "hinge", "l2", 0.1)
-    if missed:
-        field.misses.update({("hinge", "l2", "peer", t): 1 for t in cells.TARGETS})
-    record = field.measure(cell, store.Optima(tmp_path / "optima.json"))
-    assert bool(record["peers"]) == raced
-    if missed:
-        assert all(outcome["why"] == "not tried" for outcome in record["peers"]["peer"].values())
+    optima = store.Optima(tmp_path / "optima.json")
+    found = field.measure(cell, optima)["peers"]["peer"]
+    assert [outcome["stop"] for outcome in found.values()] == [1e-4, 1e-7]
+    field.misses.update({("hinge", "l2", "peer", t): 1 for t in cells.TARGETS})
+    found = field.measure(cell, optima)["peers"]["peer"]
+    assert all(outcome["why"] == "not tried" for outcome in found.values())
 
 
 def test_memory_of_a_fit_is_measured_and_shown(tmp_path: Path) -> None:

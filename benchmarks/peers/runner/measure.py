@@ -6,8 +6,8 @@ from statistics import median
 from runner.cells import TARGETS
 
 CAP_SECONDS = 1.0  # the cap is the larger of this and a multiple of our time
-SLOW = 1.0  # where ours takes longer, peers are not tried: ten times as long for each is more than a run has
-LONG = 4.0  # and where it takes longer than this, nor are our other methods
+MOST_SECONDS = 20.0  # but no more than this, or our time: who has not arrived by then counts as if just arriving
+LONG = 4.0  # where ours takes longer, our other methods are not tried
 OUR_SECONDS = 60.0
 OWN_SECONDS = 3.0  # for our other methods: longer ones are not waited for
 TIE = 3e-3
@@ -54,7 +54,8 @@ class Cap:
     """How long a fit of a peer may take for each accuracy; less once a faster peer is known."""
 
     def __init__(self, ours, adapter, best):
-        self.full = {t: max(CAP_SECONDS, adapter.patience * ours[t]) for t in TARGETS}
+        most = {t: max(MOST_SECONDS, ours[t]) for t in TARGETS}
+        self.full = {t: max(CAP_SECONDS, min(adapter.patience * ours[t], most[t])) for t in TARGETS}
         self.now = dict(self.full)
         if adapter.pruned:
             self.now = {t: min(self.full[t], PRUNED * best[t] + 0.02) for t in TARGETS}
@@ -116,13 +117,6 @@ def our_outcome(fit, target, reference):
     return {"seconds": fit["seconds"], "error": reference.error(fit["value"]), "stop": target}
 
 
-def bounds(fits):
-    """The best upper and lower bound of several runs of ours."""
-    known = [fit for fit in fits if "lower" in fit]
-    upper, lower = min((fit["value"] for fit in known), default=1.0), max((fit["lower"] for fit in known), default=0.0)
-    return upper, lower
-
-
 class Field:
     """Everyone who takes part on one data set, and what is known from the larger values of lam."""
 
@@ -131,22 +125,20 @@ class Field:
         self.misses, self.last, self.rungs = defaultdict(int), {}, {}
 
     def measure(self, cell, optima):
-        """The record of one cell; without peers, or without our other methods too, where ours takes long."""
+        """The record of one cell; without our other methods where ours takes long."""
         fits = {t: self.ours.fit(cell, t, 2 * OUR_SECONDS) for t in TARGETS}
         seconds = {t: fit["seconds"] if fit.get("converged") else OUR_SECONDS for t, fit in fits.items()}
-        slowest = max(seconds.values())
-        known = slowest <= LONG
-        upper, lower = optima.get(cell, lambda: self.optimum(cell)) if known else bounds(fits.values())
+        upper, lower = optima.get(cell, lambda: self.optimum(cell))
         reference = Reference(upper, lower)
         ours = {t: our_outcome(fit, t, reference) for t, fit in fits.items()}
         record = {"upper": upper, "lower": lower, "ours": ours, "peers": {}, "own": {}}
         judged = [t for t in TARGETS if reference.serves(t)]
-        if judged and known and (slowest <= SLOW or not self.hopeful(cell, judged)):
+        if judged:
             record["peers"] = self.race(cell, reference, seconds, judged)
-        if self.own and known:
+        if self.own and max(seconds.values()) <= LONG:
             limits = {t: min(seconds[t] + TIE, OWN_SECONDS) for t in TARGETS}
             record["own"] = {name: self.rival(worker, cell, limits) for name, worker in self.own.items()}
-        for target in TARGETS if known else ():
+        for target in TARGETS:
             self.repeat(cell, record, target)
         return record
 
@@ -182,10 +174,6 @@ class Field:
     def untold(self, cell, label, targets):
         """The accuracies that a peer has not missed at larger lam."""
         return [t for t in targets if self.misses[(cell.loss, cell.regularizer, label, t)] < MISSES]
-
-    def hopeful(self, cell, targets):
-        """The peers that would be tried."""
-        return [w for w in self.taking(cell) if self.untold(cell, w.adapter.label, targets)]
 
     def remember(self, who, target, outcome):
         """Count misses in a row, and keep the last time."""

@@ -10,7 +10,7 @@ import numpy as np
 from benchmark_utils.losses import LOSSES
 from runner import claims, growth, memory
 from runner.cells import TARGETS
-from runner.measure import SLOW
+from runner.measure import MOST_SECONDS
 from runner.peers import versions
 
 matplotlib.use("Agg")
@@ -148,16 +148,6 @@ def memory_table(store):
     return ["## Memory", text, table(["rows", "data", *names], rows)]
 
 
-def not_raced(store):
-    """The cells in which no peer was tried because ours takes long."""
-    rows = [
-        [cell.key, *(claims.ms(record["ours"][target]["seconds"]) for target in TARGETS)]
-        for cell, record in store.cells()
-        if not record["peers"]
-    ]
-    return [f"## Cells without peers ({len(rows)})", table(["cell", *map(str, TARGETS)], rows)] if rows else []
-
-
 def summary(store, pages, reasons, every):
     """The page that leads to the others."""
     lines = claims.lines(store)
@@ -177,18 +167,16 @@ def summary(store, pages, reasons, every):
         "know in practice, and include their conversion of the data. By turns, two threads, medians of 21 runs "
         "below 20 ms; 3 ms are a tie; lam from 1e-1 to 1e-6, every second value (slow sets: third; "
         "20news_bigram and robust losses: sixth) on one set and those between on the next; a fit is capped at the "
-        "larger of 1 s and 10 times ours (40 times for QuantileRegressor). A peer that misses is not tried at "
-        f"smaller lam and counts as missing there. Where ours takes more than {SLOW:g} s and some peer has not missed "
-        "yet, nobody is tried, as ten times as long for each does not fit into an hour: those cells are listed below "
-        "and count nowhere. `make bench-peers` repeats it; with `ARGS=--check` it shows that every peer minimizes the "
-        "same objective. Means are geometric.",
+        "larger of 1 s and 10 times ours (40 times for QuantileRegressor), "
+        f"{MOST_SECONDS:g} s at most unless ours takes longer; where no peer arrives, its cap counts as its time. A "
+        "peer that misses is not tried at smaller lam and counts as missing there. `make bench-peers` repeats it; with "
+        "`ARGS=--check` it shows that every peer minimizes the same objective. Means are geometric.",
         environment(),
         f"Measured here: {len(store.cells())} of {every} cells. `make bench-peers` goes on with the others.",
         "```{toctree}\n:maxdepth: 1\n\n" + "\n".join(pages) + "\n```",
         "## Claims",
         table(["claim", "measured"], verdicts) if verdicts else "Nothing has been measured yet.",
         *memory_table(store),
-        *not_raced(store),
         f"## Lost cells ({len(lost)})",
         "Every cell in which a peer was faster by more than a tie. The reasons are kept by hand in `lost.md` beside "
         "this page, one line `- data/loss/regularizer/lam/accuracy: why` for each cell or, with `*`, for many.",
