@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bmrm._blas import one_blas_thread
 from bmrm._limits import check_limits
 from bmrm.certificate import Certificate, Status
 from bmrm.checkpoint import Checkpoint, Interrupts, Keeper, Snapshot
@@ -203,7 +204,8 @@ class _Run:
 
     def _follow(self, steps: Iterator[Step]) -> Status:
         try:
-            return self._followed(steps)
+            with one_blas_thread():
+                return self._followed(steps)
         except KeyboardInterrupt:
             return Status.INTERRUPTED
 

@@ -24,10 +24,12 @@ from bmrm.solvers.cholesky import factored
 
 _REFRESH = 30
 _STRIDE = 0.2  # lam of the next model, as a share of the largest entry of the gradient
+_STAGE_EPOCHS = 16  # at most, with a larger lam: what such a model leaves over, the next one has to move anyway
 _FIRST_EPOCHS, _LEAST_EPOCHS = 10, 5
 _PLANES = 12
 _HASTY_EPOCHS, _MORE_CARE = 2, 0.25  # a descent that ends so soon may be far from arriving: columns alike move together
 _EXACT = 1e-9  # of what a model promised: a difference so small says that the model is the risk itself
+_ENOUGH = 0.3  # of the violation that the gap allows: the model is not the risk
 _FEW_COLUMNS = 64  # all of them join at once where the model is the risk itself, and none is looked for to drop
 
 
@@ -107,7 +109,7 @@ class _Run:
     """Where a run stands: the point, the bounds, and which coordinates may still be other than 0."""
 
     def __init__(self, settings: Coordinate, problem: Problem, start: Start) -> None:
-        self.settings, self.problem = settings, problem
+        self.settings, self.problem, self.tol = settings, problem, start.tol
         self.regularizer, self.risk = cast(Separable, problem.regularizer), cast(LinearRisk, problem.risk)
         self.model, d, lam = ColumnModel(self.risk), self.risk.dim, problem.lam
         u, v = (lam * np.broadcast_to(part, d) for part in self.regularizer.parts)
@@ -208,13 +210,14 @@ class _Run:
         near = 1.0
         if self.excess == 1.0:
             self.worst = max(self.worst, violation)
-            near = np.sqrt(violation / max(self.worst, 1e-300))
+            near = max(violation / max(self.worst, 1e-300), self.enough())
         share = self.care * float(np.clip(near, 0.01, self.settings.inner))
         tol = share * 0.01**self.stuck * violation
         trusted = self.excess == 1.0 and self.most_epochs == self.settings.max_epochs
         rescue = factored if trusted else None
         exactly = small_lasso.minimize if self.unbounded and working.size <= small_lasso.MOST_COORDINATES else None
-        z = self.model.minimize(D, g, point.w, working, penalty, tol, self.most_epochs, exactly, rescue)
+        epochs = self.most_epochs if self.excess == 1.0 else min(self.most_epochs, _STAGE_EPOCHS)
+        z = self.model.minimize(D, g, point.w, working, penalty, tol, epochs, exactly, rescue)
         if self.excess == 1.0 and self.model.epochs <= _HASTY_EPOCHS:
             self.care *= _MORE_CARE
         line = point.toward(z)
@@ -229,6 +232,11 @@ class _Run:
             touched, ahead_of_it = (self.point, None) if exact else (point, ahead)
             self.bound(self.model.plane(touched, D, ahead_of_it, self.level_constant))
         return moved
+
+    def enough(self) -> float:
+        """Return to what share of the violation a model need be minimized for its bound to close the gap asked for."""
+        gap = self.upper - self.lower
+        return _ENOUGH * self.tol * abs(self.upper) / gap if gap > 0.0 else 0.0
 
     def along(self, line: LinearLine, z: Array, promised: float, lam: float) -> bool:
         """Move to z if J falls by a third of what the model promises, else to the minimum on the line."""
