@@ -250,7 +250,7 @@ def test_inputs_are_not_overwritten(sentences):
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are different there")
 def test_ctrl_c_saves_the_model(folder):
-    write_files(generator(), 2000)
+    write_files(generator(), 20_000)
     arguments = ["--loss", "structured_hinge", "--lam", "1e-9", "--tol", "0", "--solver", "bmrm", "--threads", "1"]
     command = [sys.executable, "-m", "bmrm", "train", "train.crfsuite", *arguments]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
