@@ -1,19 +1,24 @@
 """One cell: our time, every peer's ladder under a cap, then interleaved repeats of the fastest."""
 
 from collections import defaultdict
+from math import log
 from statistics import median
 
+from benchmark_utils.layout import make
+from objective import Objective
 from runner.cells import TARGETS
 
 CAP_SECONDS = 1.0  # the cap is the larger of this and a multiple of our time
 MOST_SECONDS = 20.0  # but no more than this, or our time: who has not arrived by then counts as if just arriving
-LONG = 4.0  # where ours takes longer, our other methods are not tried
+LONG = 2.0  # where ours takes longer, our other methods are not tried
 OUR_SECONDS = 30.0
 OWN_SECONDS = 3.0  # for our other methods: longer ones are not waited for
 TIE = 3e-3
 CLOSE = 1.3  # a peer this much slower than the fastest is measured once, the others again
 PRUNED = 1.3  # a fit this much slower than the fastest peer may be stopped
 MISSES = 1  # after so many larger lam in a row without arriving, a peer is not tried again
+HOPELESS = 2.0  # caps that a peer may need at the rate it has had so far, to be tried with a tighter tolerance
+SLOW = 0.3  # of the cap: after a fit as long, rungs are climbed one by one
 STALLED = 3  # fits in a row with the same objective: the peer has a limit of its own
 CERTAIN = 0.05  # the gap of the optimum, relative to the target
 OWN = (
@@ -35,15 +40,22 @@ def rounds(seconds):
 
 
 class Reference:
-    """The optimum of a cell, its proven gap, and how far a value is from it."""
+    """The optimum of a cell, its proven gap, J(0), and how far a value is from the optimum."""
 
-    def __init__(self, upper, lower):
-        self.upper, self.lower = upper, lower
+    def __init__(self, upper, lower, begun=float("inf")):
+        self.upper, self.lower, self.begun = upper, lower, begun
         self.gap = (upper - lower) / abs(upper) if upper else 0.0
 
     def error(self, value):
         """Relative suboptimality."""
         return (value - self.upper) / abs(self.upper) if self.upper else value
+
+    def needed(self, seconds, value, target):
+        """Seconds to the target if errors fall as they have since w = 0; one that has hardly fallen counts as half."""
+        begun, error = self.error(self.begun), max(self.error(value), target)
+        if not target < begun < float("inf"):
+            return seconds
+        return seconds * log(begun / target) / max(log(begun / error), log(2.0))
 
     def serves(self, target):
         """Whether the optimum is known well enough to judge this accuracy."""
@@ -60,6 +72,11 @@ class Cap:
         if adapter.pruned:
             self.now = {t: min(self.full[t], PRUNED * best[t] + 0.02) for t in TARGETS}
 
+    @property
+    def is_full(self):
+        """Whether no faster peer is known."""
+        return self.now == self.full
+
     def missed(self, target, why):
         """The record of an accuracy that was not reached."""
         if why == "cap" and self.now[target] < self.full[target]:
@@ -73,27 +90,41 @@ class Climb:
     def __init__(self, worker, cell, reference, cap):
         self.worker, self.cell, self.reference, self.cap = worker, cell, reference, cap
         self.ladder, self.found, self.why = list(worker.adapter.ladder), {}, "ladder"
+        self.hopeless = set()  # accuracies that it would not reach within the cap
+        self.seconds = 0.0  # of the last fit that ended
 
     def search(self, targets, first=None):
         """The outcome for each accuracy: down from before the given rung while the loosest is met, then up from it."""
         start = max(0, self.ladder.index(first) - 1) if first in self.ladder else 0
         loosest, same = max(targets), 0
         error = self.tries(start, targets)
+        if error == float("inf") and start > 0 and self.cap.is_full:
+            start = 0
+            error = self.tries(start, targets)
         for rung in range(start - 1, -1, -1):
             if loosest not in self.found or self.tries(rung, [loosest]) > loosest:
                 break
         rung, last = start, len(self.ladder) - 1
         while rung < last and same < STALLED and error != float("inf"):
-            unmet = [t for t in targets if t not in self.found]
+            unmet = [t for t in targets if t not in self.found and t not in self.hopeless]
             if not unmet:
                 break
-            before, rung = error, min(rung + 2, last)  # two at a time, then the one between if that was too much
+            before, below = error, rung
+            rung = min(rung + (1 if self.slow(unmet) else 2), last)
             error = self.tries(rung, unmet)
             passed = unmet if error == float("inf") else [t for t in unmet if t in self.found]
-            if passed:
+            if passed and rung - 1 > below:  # two at a time, then the one between if that was too much
                 self.tries(rung - 1, passed)
             same = same + 1 if error == before else 0
-        return {t: self.found.get(t) or self.cap.missed(t, self.why) for t in targets}
+        return {t: self.found.get(t) or self.missed(t) for t in targets}
+
+    def missed(self, target):
+        """The record of an accuracy that was not reached."""
+        return self.cap.missed(target, "cap" if target in self.hopeless else self.why)
+
+    def slow(self, targets):
+        """Whether the last fit took a good part of what it may."""
+        return self.seconds > SLOW * max(self.cap.now[t] for t in targets)
 
     def tries(self, rung, targets):
         """Fit with one rung and note what it meets within the cap; how far from the optimum it ends."""
@@ -102,11 +133,15 @@ class Climb:
             self.why = fit["error"]
             return float("inf")
         error, seconds = self.reference.error(fit["value"]), fit["seconds"]
+        self.seconds = seconds
         for target in targets:
+            hopeless = self.reference.needed(seconds, fit["value"], target) > HOPELESS * self.cap.now[target]
             if seconds > self.cap.now[target]:
                 self.found.setdefault(target, self.cap.missed(target, "cap"))
             elif error <= target and seconds < (self.found.get(target, {}).get("seconds") or float("inf")):
                 self.found[target] = {"seconds": seconds, "stop": self.ladder[rung], "error": error}
+            elif error > target and hopeless:
+                self.hopeless.add(target)
         return error
 
 
@@ -129,7 +164,7 @@ class Field:
         fits = {t: self.ours.fit(cell, t, 2 * OUR_SECONDS) for t in TARGETS}
         seconds = {t: fit["seconds"] if fit.get("converged") else OUR_SECONDS for t, fit in fits.items()}
         upper, lower = optima.get(cell, lambda: self.optimum(cell, fits.values()))
-        reference = Reference(upper, lower)
+        reference = Reference(upper, lower, self.begun(cell))
         ours = {t: our_outcome(fit, t, reference) for t, fit in fits.items()}
         record = {"upper": upper, "lower": lower, "ours": ours, "peers": {}, "own": {}}
         judged = [t for t in TARGETS if reference.serves(t)]
@@ -149,6 +184,12 @@ class Field:
         if not known:
             raise RuntimeError(f"{cell.key}: {nearest['error']}")
         return min(fit["value"] for fit in known), max(fit["lower"] for fit in known)
+
+    def begun(self, cell):
+        """J(0)."""
+        objective = make(Objective, loss=cell.loss, regularizer=cell.regularizer, lam=cell.lam)
+        objective.set_data(**self.ours.data)
+        return objective.evaluate_result(**objective.get_one_result())["value"]
 
     def race(self, cell, reference, ours, judged):
         """Every peer that takes the problem, the fastest so far first."""
@@ -199,6 +240,8 @@ class Field:
                 times += [fit["seconds"]] if fit.get("converged") else []
                 if not times or times[0] > 0.2:
                     break
+            if not times and limits[max(TARGETS)] > 0.5 * limits[min(TARGETS)]:  # the others would not be met either
+                return found | {t: {"seconds": None, "stop": t} for t in TARGETS if t not in found}
             found[target] = {"seconds": min(times, default=None), "stop": target}
             limits[target] = min([limits[target], *(t + TIE for t in times)])
         return found

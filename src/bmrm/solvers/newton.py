@@ -10,7 +10,7 @@ import numpy as np
 
 from bmrm import _core, linesearch
 from bmrm._traits import Trait
-from bmrm.bundle.master import Master, master_for
+from bmrm.bundle.master import Master, lower_bound, master_for
 from bmrm.bundle.planes import Bundle
 from bmrm.problem import Problem
 from bmrm.regularizers.base import Separable
@@ -185,8 +185,8 @@ class _Run:
         if self._by_products:
             accuracy = _ROUGH
         line = self.point.toward(self.point.w - self.matrix.solve(self.gradient, accuracy))
-        if self.flat is not None:
-            self.lower = max(self.lower, self._predicted_bound(self.flat, line))
+        if self.flat is not None or (self._by_products and Trait.PIECEWISE in self.risk.traits):
+            self.lower = max(self.lower, self._predicted_bound(line))
         t = linesearch.minimize(self.problem, line) if self._by_products else self._length(line)
         self.matrix.note(t)
         moved = line.at(t)
@@ -220,12 +220,20 @@ class _Run:
             return True
         return objective + moved.rounding < self.upper + self.point.rounding
 
-    def _predicted_bound(self, flat: FlatBound, line: LinearLine) -> float:
-        """Return the bound of the slopes that the step leads to by the quadratic model: flat in all free directions."""
+    def _predicted_bound(self, line: LinearLine) -> float:
+        """Return the bound of the slopes that the step leads to by the quadratic model: flat in all free directions.
+
+        Of a piecewise quadratic loss with many columns it is far better than the one at the point: small steps, which
+        lam divides by, change the slopes of all rows at once (farm_ads, squared_hinge, 1e-6, after one step: 0.0015
+        and 1e-7, where the minimum is 0.00156).
+        """
+        problem = self.problem
         c = self.curvature.at(self.point.scores)
         plane = ColumnModel(self.risk).plane(self.point, c, line.score_direction, False)
+        if self.flat is None:
+            return lower_bound(problem.regularizer, problem.lam, self.bundle, plane.a, plane.offset(1.0), np.inf)
         slopes = self.risk.full_weight * plane.slopes
-        return flat.of(self.bundle, plane.a, plane.offset(1.0), slopes, self.point.w + line.direction)
+        return self.flat.of(self.bundle, plane.a, plane.offset(1.0), slopes, self.point.w + line.direction)
 
     def _polished(self, moved: LinearPoint) -> bool:
         """Where J falls no longer in the digits it has, move if that makes the gradient much smaller."""

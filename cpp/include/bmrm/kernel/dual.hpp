@@ -142,7 +142,6 @@ class DualCoordinates {
     double sigma;          // how many times each change counts in w
     std::size_t next = 0;  // rows visited
     double rise = 0.0;     // of sum p (b + s offset) since the last merge
-    std::vector<std::int64_t> settled;
     DualEpoch sums;
   };
 
@@ -170,11 +169,8 @@ class DualCoordinates {
       if (k % 256 == 255 && !go_on()) return;
       if (k + 2 * kAhead < n) ask_for_numbers(block.order.draw(k + 2 * kAhead));
       if (k + kAhead < n) prefetch_row(X_, static_cast<std::size_t>(active[k + kAhead]));
-      const std::int64_t i = active[k];
-      if (step(static_cast<std::size_t>(i), reach, block))
-        block.settled.push_back(i);
-      else
-        active[block.sums.n_active++] = i;
+      if (!step(static_cast<std::size_t>(active[k]), reach, block))
+        std::swap(active[block.sums.n_active++], active[k]);
     }
   }
 
@@ -199,24 +195,20 @@ class DualCoordinates {
     for (Block& block : blocks) block.sigma = by.sigma, block.rise = 0.0;
   }
 
-  // Adds up what the blocks have found, and moves the settled rows to the end.
+  // Adds up what the blocks have found, and moves the settled rows to the end, in place: memory that the system has yet
+  // to hand out would cost as much as visits to hundreds of rows.
   DualEpoch finish(std::span<std::int64_t> active, std::span<const Block> blocks) const {
     DualEpoch sums;
-    std::vector<std::int64_t> order;
-    order.reserve(active.size());
     for (const Block& block : blocks) {
-      const auto rows = block.rows;
-      order.insert(order.end(), rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(block.sums.n_active));
-      order.insert(order.end(), rows.begin() + static_cast<std::ptrdiff_t>(block.next), rows.end());
+      const auto rows = block.rows, kept = rows.first(block.sums.n_active + rows.size() - block.next);
+      std::rotate(rows.data() + block.sums.n_active, rows.data() + block.next, rows.data() + rows.size());
+      for (std::int64_t& row : kept) std::swap(active[sums.n_active++], row);
       sums.estimate += block.sums.estimate;
       sums.movement = std::max(sums.movement, block.sums.movement);
       sums.variation += block.sums.variation;
       sums.n_updates += block.sums.n_updates;
       sums.n_entries += block.sums.n_entries;
     }
-    sums.n_active = order.size();
-    for (const Block& block : blocks) order.insert(order.end(), block.settled.begin(), block.settled.end());
-    std::copy(order.begin(), order.end(), active.begin());
     sums.variation = std::sqrt(static_cast<double>(sums.n_updates) * sums.variation);
     return sums;
   }
@@ -371,17 +363,13 @@ DualCheck dual_check(const L& loss, std::span<const double> f, const Rows& rows,
   if (n_tasks == 1) return parts[0];
   DualCheck check;
   Sum value, plane;
-  std::vector<std::int64_t> settled;
   for (std::size_t k = 0; k < n_tasks; ++k) {
     const auto own = active.subspan(m * k / n_tasks, m * (k + 1) / n_tasks - m * k / n_tasks);
-    const auto middle = own.begin() + static_cast<std::ptrdiff_t>(parts[k].n_active);
     value.add(parts[k].value), plane.add(parts[k].offset);
     check.gap += parts[k].gap, check.size += parts[k].size;
-    settled.insert(settled.end(), middle, own.end());
-    if (k > 0) std::copy(own.begin(), middle, active.begin() + static_cast<std::ptrdiff_t>(check.n_active));
-    check.n_active += parts[k].n_active;
+    // In place: memory that the system has yet to hand out costs more than the check itself.
+    for (std::int64_t& row : own.first(parts[k].n_active)) std::swap(active[check.n_active++], row);
   }
-  std::copy(settled.begin(), settled.end(), active.begin() + static_cast<std::ptrdiff_t>(check.n_active));
   check.value = value.value(), check.offset = plane.value();
   return check;
 }
