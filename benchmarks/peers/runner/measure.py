@@ -51,11 +51,12 @@ class Reference:
         return (value - self.upper) / abs(self.upper) if self.upper else value
 
     def needed(self, seconds, value, target):
-        """Seconds to the target if errors fall as they have since w = 0; one that has hardly fallen counts as half."""
-        begun, error = self.error(self.begun), max(self.error(value), target)
+        """Seconds to the target if errors go on falling as they have since w = 0: by half at least."""
+        begun = self.error(self.begun)
         if not target < begun < float("inf"):
             return seconds
-        return seconds * log(begun / target) / max(log(begun / error), log(2.0))
+        error = min(max(self.error(value), target), 0.5 * begun)
+        return seconds * log(begun / target) / log(begun / error)
 
     def serves(self, target):
         """Whether the optimum is known well enough to judge this accuracy."""
