@@ -83,7 +83,7 @@ def test_runner_from_end_to_end(tmp_path: Path) -> None:
     done = subprocess.run([*command, *cell.split(), *options.split()], capture_output=True, text=True, check=True)
     assert "gen_small/hinge/l2/0.1" in done.stdout
     assert "margin losses at 1e-3" in done.stdout
-    record = json.loads((tmp_path / "scratch.jsonl").read_text())
+    record = json.loads((tmp_path / "scratch.jsonl").read_text().splitlines()[0])
     for target in ("0.001", "1e-06"):
         assert record["ours"][target]["error"] <= float(target)
         assert record["peers"]["LinearSVC dual"][target]["seconds"] > 0.0
@@ -93,7 +93,11 @@ def test_runner_from_end_to_end(tmp_path: Path) -> None:
     subprocess.run([*command, "--redraw", *options.split()], capture_output=True, check=True)
     assert "LinearSVC dual" in (tmp_path / "pages" / "hinge.md").read_text()
     assert (tmp_path / "pages" / "hinge.png").stat().st_size > 5_000
-    assert "## Claims" in (tmp_path / "pages" / "index.md").read_text()
+    page = (tmp_path / "pages" / "index.md").read_text()
+    assert "## Claims" in page
+    minutes = store.Store(tmp_path / "results.jsonl").minutes()
+    assert 0.0 < minutes < 5.0
+    assert f"in {minutes:.0f} minutes" in page
 
 
 def record(ours: float, peer: float | None, cap: float = 1.0) -> dict[str, Any]:
@@ -150,11 +154,35 @@ def test_ladder_takes_the_first_rung_that_is_good_enough() -> None:
     assert found[1e-6]["why"] == "cap"
 
 
+class Hopeless(Ladder):
+    """A peer whose error hardly falls, however long it takes; counts its fits."""
+
+    fits = 0
+
+    def fit(self, cell: Any, stop: float, cap: float) -> dict[str, Any]:
+        self.fits += 1
+        return super().fit(cell, stop, cap) | {"value": 1.5}
+
+
+def test_a_peer_that_would_need_twice_its_cap_is_given_up() -> None:
+    ours, unknown = dict.fromkeys(cells.TARGETS, 0.01), dict.fromkeys(cells.TARGETS, float("inf"))
+    reference = measure.Reference(1.0, 1.0, begun=2.0)
+    assert reference.needed(1.0, 1.5, 0.25) == pytest.approx(2.0)  # half of the error, then half again
+    assert reference.needed(1.0, float("inf"), 0.25) == pytest.approx(2.0)
+    peer = Hopeless(0.1)  # 0.3 s for half of the error: 3 s to 1e-3
+    found = measure.Climb(peer, None, reference, measure.Cap(ours, peer, unknown)).search(cells.TARGETS)
+    assert [found[t]["why"] for t in cells.TARGETS] == ["cap", "cap"]
+    assert peer.fits == 1
+    peer = Hopeless(0.05)
+    measure.Climb(peer, None, reference, measure.Cap(ours, peer, unknown)).search(cells.TARGETS)
+    assert peer.fits > 1
+
+
 class Ours:
     """Our side: certified at once, after so many seconds."""
 
     def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
+        self.seconds, self.data = seconds, cells.load("gen_small")
 
     def fit(self, cell: Any, stop: float, cap: float) -> dict[str, Any]:
         return {"seconds": self.seconds, "value": 1.0, "lower": 1.0, "converged": True}

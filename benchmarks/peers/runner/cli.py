@@ -100,6 +100,7 @@ class Run:
             growth.run(self.store, quick=self.options.quick)
         if wanted(self.options, "memory"):
             memory.run(self.store, growth.rows)
+        self.store.add_minutes(self.minutes())
         return left
 
     def one_set(self, which, cells, allowed):

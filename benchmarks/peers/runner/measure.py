@@ -35,8 +35,8 @@ OWN = (
 
 
 def rounds(seconds):
-    """How often the fastest are measured again; short cells 21 times."""
-    return 21 if seconds < 0.02 else 5 if seconds < 0.1 else 3 if seconds < 0.5 else 1
+    """How often the fastest are measured again; short cells 21 times, cells of seconds not at all."""
+    return 21 if seconds < 0.02 else 5 if seconds < 0.1 else 3 if seconds < 0.5 else 1 if seconds < 2.0 else 0
 
 
 class Reference:

@@ -23,6 +23,14 @@ class Store:
         with self.path.open("a") as file:
             file.write(json.dumps(record) + "\n")
 
+    def add_minutes(self, minutes):
+        """Count the time of a run: one that was taken up again has several."""
+        self.add("run", {"minutes": self.minutes() + minutes})
+
+    def minutes(self):
+        """What all runs took whose results are here."""
+        return self.records.get("run", {}).get("minutes", 0.0)
+
     def cells(self):
         """Pairs of a cell and its record."""
         return [(Cell(**record["cell"]), record) for record in self.records.values() if "cell" in record]

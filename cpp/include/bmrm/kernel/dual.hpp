@@ -169,8 +169,7 @@ class DualCoordinates {
       if (k % 256 == 255 && !go_on()) return;
       if (k + 2 * kAhead < n) ask_for_numbers(block.order.draw(k + 2 * kAhead));
       if (k + kAhead < n) prefetch_row(X_, static_cast<std::size_t>(active[k + kAhead]));
-      if (!step(static_cast<std::size_t>(active[k]), reach, block))
-        std::swap(active[block.sums.n_active++], active[k]);
+      if (!step(static_cast<std::size_t>(active[k]), reach, block)) std::swap(active[block.sums.n_active++], active[k]);
     }
   }
 
