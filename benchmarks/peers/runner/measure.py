@@ -9,9 +9,9 @@ from objective import Objective
 from runner.cells import TARGETS
 
 CAP_SECONDS = 1.0  # the cap is the larger of this and a multiple of our time
-MOST_SECONDS = 20.0  # but no more than this, or our time: who has not arrived by then counts as if just arriving
+MOST_SECONDS = 10.0  # but no more than this, or our time: who has not arrived by then counts as if just arriving
 LONG = 2.0  # where ours takes longer, our other methods are not tried
-OUR_SECONDS = 30.0
+OUR_SECONDS = 20.0
 OWN_SECONDS = 3.0  # for our other methods: longer ones are not waited for
 TIE = 3e-3
 CLOSE = 1.3  # a peer this much slower than the fastest is measured once, the others again
