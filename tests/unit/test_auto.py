@@ -25,13 +25,15 @@ from bmrm.losses import (
 )
 from bmrm.regularizers import L1, L2, ElasticNet, Zero
 from bmrm.risks.curvature import RowCurvature
-from bmrm.solvers.auto import _chosen, _handed_over, _Units
-from bmrm.solvers.base import Start
+from bmrm.solvers.auto import _chosen, _handed_over, _Units, _Watch
+from bmrm.solvers.base import Start, Step
 from bmrm.solvers.bounds import FlatBound
+from bmrm.solvers.dual_coordinate import DualCoordinate
 from bmrm.solvers.lbfgs import LBFGS
 from bmrm.solvers.ls_bmrm import _at
 from bmrm.solvers.newton import Newton
 from bmrm.solvers.newton_system import NewtonSystem
+from bmrm.solvers.semismooth_newton import SemismoothNewton
 from bmrm.solvers.units import steps_in_units
 
 LOSSES = [Hinge(), SquaredHinge(), Logistic(), LeastAbsolute(), LeastSquares(), Huber(delta=0.5), Quantile(tau=0.9)]
@@ -222,3 +224,19 @@ def _first(loss, lam, m=200, d=10, entries=10):
 )
 def test_the_first_solver_is_the_cheaper_one(loss, lam, shape, name):
     assert _first(loss, lam, **shape) == name
+
+
+def _watched(bounds):
+    """Whether dual coordinate descent is left for Newton steps on few kinks, after each of these bounds of J = 1."""
+    X = scipy.sparse.random(40, 3000, density=0.1, format="csr", rng=np.random.default_rng(2))
+    problem = Problem(LinearRisk(X, np.resize([1.0, -1.0], 40), "hinge"), "l2", 1e-4)
+    watch, slow = _Watch(problem, DualCoordinate(), [SemismoothNewton()]), []
+    for lower in bounds:
+        watch.see(Step(np.zeros(3000), 1.0, lower, None, None))
+        slow.append(watch.slow)
+    return slow
+
+
+def test_epochs_go_on_while_their_bound_rises():
+    assert _watched([0.1, 0.12, 0.14, 0.16, 0.18]) == [False] * 5
+    assert _watched([0.1, 0.101, 0.102, 0.103, 0.104]) == [False, False, False, True, True]

@@ -314,3 +314,15 @@ def test_slopes_of_another_solver_are_a_better_start():
         steps = SemismoothNewton().steps(problem, Start(last.w, tol=1e-8, slopes=slopes))
         taken.append(next(k for k, step in enumerate(steps) if step.upper - step.lower <= 1e-8 * step.upper))
     assert taken[1] < taken[0]
+
+
+def test_slopes_that_a_step_leads_to_bound_where_columns_are_many():
+    rng = np.random.default_rng(4)
+    X, y = rng.normal(size=(60, 300)), np.sign(rng.normal(size=60))
+    X[30:], y[30:] = X[:30] + 1e-3 * rng.normal(size=(30, 300)), -y[:30]  # rows that contradict each other
+    problem = Problem(LinearRisk(X, y, "squared_hinge", n_threads=1), "l2", lam=1e-6)
+    best = solve(problem, "newton", tol=1e-10).certificate
+    start = Start(1e-2 * rng.normal(size=300), tol=1e-3)
+    steps = list(itertools.islice(Newton(most_columns=1).steps(problem, start), 3))
+    assert all(step.lower <= best.upper for step in steps)
+    assert steps[1].lower > 0.5 * best.upper  # the plane at the point itself proves next to nothing

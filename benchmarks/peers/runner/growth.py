@@ -9,7 +9,7 @@ from runner.memory import watched
 from runner.peers import ours
 from runner.worker import Worker
 
-MINUTES = 2.5
+MINUTES = 1.5
 ROWS = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 COLUMNS = 20
 LAM = 1e-3

@@ -4,8 +4,6 @@ from collections import defaultdict
 from math import log
 from statistics import median
 
-from benchmark_utils.layout import make
-from objective import Objective
 from runner.cells import TARGETS
 
 CAP_SECONDS = 1.0  # the cap is the larger of this and a multiple of our time
@@ -40,23 +38,15 @@ def rounds(seconds):
 
 
 class Reference:
-    """The optimum of a cell, its proven gap, J(0), and how far a value is from the optimum."""
+    """The optimum of a cell, its proven gap, and how far a value is from it."""
 
-    def __init__(self, upper, lower, begun=float("inf")):
-        self.upper, self.lower, self.begun = upper, lower, begun
+    def __init__(self, upper, lower):
+        self.upper, self.lower = upper, lower
         self.gap = (upper - lower) / abs(upper) if upper else 0.0
 
     def error(self, value):
         """Relative suboptimality."""
         return (value - self.upper) / abs(self.upper) if self.upper else value
-
-    def needed(self, seconds, value, target):
-        """Seconds to the target if errors go on falling as they have since w = 0: by half at least."""
-        begun = self.error(self.begun)
-        if not target < begun < float("inf"):
-            return seconds
-        error = min(max(self.error(value), target), 0.5 * begun)
-        return seconds * log(begun / target) / log(begun / error)
 
     def serves(self, target):
         """Whether the optimum is known well enough to judge this accuracy."""
@@ -92,7 +82,7 @@ class Climb:
         self.worker, self.cell, self.reference, self.cap = worker, cell, reference, cap
         self.ladder, self.found, self.why = list(worker.adapter.ladder), {}, "ladder"
         self.hopeless = set()  # accuracies that it would not reach within the cap
-        self.seconds = 0.0  # of the last fit that ended
+        self.ended = []  # seconds and error of each fit that ended
 
     def search(self, targets, first=None):
         """The outcome for each accuracy: down from before the given rung while the loosest is met, then up from it."""
@@ -125,7 +115,7 @@ class Climb:
 
     def slow(self, targets):
         """Whether the last fit took a good part of what it may."""
-        return self.seconds > SLOW * max(self.cap.now[t] for t in targets)
+        return self.ended[-1][0] > SLOW * max(self.cap.now[t] for t in targets)
 
     def tries(self, rung, targets):
         """Fit with one rung and note what it meets within the cap; how far from the optimum it ends."""
@@ -134,16 +124,24 @@ class Climb:
             self.why = fit["error"]
             return float("inf")
         error, seconds = self.reference.error(fit["value"]), fit["seconds"]
-        self.seconds = seconds
+        self.ended.append((seconds, error))
         for target in targets:
-            hopeless = self.reference.needed(seconds, fit["value"], target) > HOPELESS * self.cap.now[target]
             if seconds > self.cap.now[target]:
                 self.found.setdefault(target, self.cap.missed(target, "cap"))
             elif error <= target and seconds < (self.found.get(target, {}).get("seconds") or float("inf")):
                 self.found[target] = {"seconds": seconds, "stop": self.ladder[rung], "error": error}
-            elif error > target and hopeless:
+            elif error > target and self.needed(target) > HOPELESS * self.cap.full[target]:
                 self.hopeless.add(target)
         return error
+
+    def needed(self, target):
+        """Seconds to the target if errors go on falling as from the last but one fit to the last; 0 if unknown."""
+        if len(self.ended) < 2:
+            return 0.0
+        (before, above), (seconds, error) = self.ended[-2:]
+        if not (seconds > before and target < error < above < float("inf")):
+            return 0.0
+        return seconds + (seconds - before) * log(error / target) / log(above / error)
 
 
 def our_outcome(fit, target, reference):
@@ -165,7 +163,7 @@ class Field:
         fits = {t: self.ours.fit(cell, t, 2 * OUR_SECONDS) for t in TARGETS}
         seconds = {t: fit["seconds"] if fit.get("converged") else OUR_SECONDS for t, fit in fits.items()}
         upper, lower = optima.get(cell, lambda: self.optimum(cell, fits.values()))
-        reference = Reference(upper, lower, self.begun(cell))
+        reference = Reference(upper, lower)
         ours = {t: our_outcome(fit, t, reference) for t, fit in fits.items()}
         record = {"upper": upper, "lower": lower, "ours": ours, "peers": {}, "own": {}}
         judged = [t for t in TARGETS if reference.serves(t)]
@@ -185,12 +183,6 @@ class Field:
         if not known:
             raise RuntimeError(f"{cell.key}: {nearest['error']}")
         return min(fit["value"] for fit in known), max(fit["lower"] for fit in known)
-
-    def begun(self, cell):
-        """J(0)."""
-        objective = make(Objective, loss=cell.loss, regularizer=cell.regularizer, lam=cell.lam)
-        objective.set_data(**self.ours.data)
-        return objective.evaluate_result(**objective.get_one_result())["value"]
 
     def race(self, cell, reference, ours, judged):
         """Every peer that takes the problem, the fastest so far first."""

@@ -6,7 +6,7 @@ from runner.cells import Cell
 from runner.peers import ours, peers
 from runner.worker import Worker
 
-MINUTES = 1.5
+MINUTES = 0.5
 KEY = "memory/quantile_0.5/l1"
 ROWS = (5_000, 10_000, 20_000)
 LAM = 1e-3

@@ -165,13 +165,14 @@ def summary(store, pages, reasons, every):
         'intercept. `bmrm.solve(..., "auto")` stops by its own certificate and includes the building of the risk '
         "from raw arrays; the others get the first tolerance of a ladder that meets the target, which nobody would "
         "know in practice, and include their conversion of the data. By turns, two threads, medians of 21 runs "
-        "below 20 ms, single runs above 2 s; 3 ms are a tie; lam from 1e-1 to 1e-6, every second value (slow sets: "
-        "third; 20news_bigram and robust losses: sixth, the latter on every second set) on one set and those between "
-        "on the next; a fit is capped at "
-        "the larger of 1 s and 10 times ours (40 times for QuantileRegressor), "
+        "below 20 ms, single runs above 2 s; 3 ms are a tie; lam from 1e-1 to 1e-6, every second value (slow sets and "
+        "the lasso: third; 20news_bigram and robust losses: sixth, the latter on every second set) on one set and "
+        "those between on the next; a fit is capped at the larger of 1 s and 10 times ours (40 times for "
+        "QuantileRegressor), "
         f"{MOST_SECONDS:g} s at most unless ours takes longer; where no peer arrives, its cap counts as its time. A "
-        f"peer whose error, falling as it has since w = 0, would take more than {HOPELESS:g} caps to arrive is not "
-        "tried with tighter tolerances; a peer that misses is not tried at smaller lam and counts as missing there. "
+        f"peer that would take more than {HOPELESS:g} caps, if its error went on falling as from one tolerance to the "
+        "next, is not tried with tighter ones; a peer that misses is not tried at smaller lam and counts as missing "
+        "there. "
         "`make bench-peers` repeats it; with `ARGS=--check` it shows that every peer minimizes the same objective. "
         "Means are geometric.",
         environment(),
