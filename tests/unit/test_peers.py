@@ -154,6 +154,29 @@ def test_ladder_takes_the_first_rung_that_is_good_enough() -> None:
     assert found[1e-6]["why"] == "cap"
 
 
+class Alike(Ladder):
+    """A peer whose loosest tolerances all end after one step, and whose tightest meet a limit of its own."""
+
+    def __init__(self) -> None:
+        super().__init__(0.01)
+        self.ladder, self.fits = tuple(10.0**-k for k in range(30)), 0
+
+    def fit(self, cell: Any, stop: float, cap: float) -> dict[str, Any]:
+        self.fits += 1
+        return {"seconds": 0.01, "value": 2.0 if stop > 2e-9 else 1.0001}
+
+
+def test_tolerances_that_end_alike_are_passed_at_the_loose_end_only() -> None:
+    ours, unknown = dict.fromkeys(cells.TARGETS, 0.01), dict.fromkeys(cells.TARGETS, float("inf"))
+    peer = Alike()
+    found = measure.Climb(peer, None, measure.Reference(1.0, 1.0), measure.Cap(ours, peer, unknown)).search(
+        cells.TARGETS
+    )
+    assert found[1e-3]["stop"] in peer.ladder[9:11]
+    assert found[1e-6]["why"] == "ladder"
+    assert peer.fits < 15
+
+
 class Hopeless(Ladder):
     """A peer whose error is halved by each of many rungs, the first of which takes most of the time."""
 

@@ -17,7 +17,8 @@ PRUNED = 1.3  # a fit this much slower than the fastest peer may be stopped
 MISSES = 1  # after so many larger lam in a row without arriving, a peer is not tried again
 HOPELESS = 2.0  # caps that a peer may need at the rate it has had so far, to be tried with a tighter tolerance
 SLOW = 0.3  # of the cap: after a fit as long, rungs are climbed one by one
-STALLED = 3  # fits in a row with the same objective: the peer has a limit of its own
+STALLED = 3  # fits in a row with the same objective: the peer has a limit of its own,
+LOOSE = 6  # unless these are its loosest tolerances, all of which end after its first step
 CERTAIN = 0.05  # the gap of the optimum, relative to the target
 OWN = (
     "dual_coordinate",
@@ -96,7 +97,7 @@ class Climb:
             if loosest not in self.found or self.tries(rung, [loosest]) > loosest:
                 break
         rung, last = start, len(self.ladder) - 1
-        while rung < last and same < STALLED and error != float("inf"):
+        while rung < last and same < self.most_alike() and error != float("inf"):
             unmet = [t for t in targets if t not in self.found and t not in self.hopeless]
             if not unmet:
                 break
@@ -113,9 +114,13 @@ class Climb:
         """The record of an accuracy that was not reached."""
         return self.cap.missed(target, "cap" if target in self.hopeless else self.why)
 
+    def most_alike(self):
+        """How many fits in a row may end alike."""
+        return STALLED if len({error for _, error in self.ended}) > 1 else LOOSE
+
     def slow(self, targets):
         """Whether the last fit took a good part of what it may."""
-        return self.ended[-1][0] > SLOW * max(self.cap.now[t] for t in targets)
+        return self.ended[-1][0] > SLOW * max(self.cap.full[t] for t in targets)
 
     def tries(self, rung, targets):
         """Fit with one rung and note what it meets within the cap; how far from the optimum it ends."""
