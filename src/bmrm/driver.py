@@ -245,18 +245,16 @@ class _Run:
             )
         self.last = step
         numbers = (len(self.history) + 1, self._seconds(), self._passes(), self.upper, self.lower)
-        record = Record(*numbers, self.problem.risk.busy)
-        self.history.append(record)
-        return record
+        self.history.append(Record(*numbers, self.problem.risk.busy))
+        return self.history[-1]
 
     def _contradicts(self, step: Step) -> bool:
         """Whether the bounds exclude each other by more than rounding, measured by the objective at the start."""
         excess = self.lower - self.upper
         if excess <= 1e-6 * max(abs(self.upper), 1e-3 * self.scale):
             return False
-        if excess <= 1e-9 * min(1.0, abs(self.problem.objective(self.start.w))):
-            return False
-        return self.lower > self.problem.at_most(step.w) + 1e-6 * abs(self.upper)
+        small = excess <= 1e-9 * min(1.0, abs(self.problem.objective(self.start.w)))
+        return not small and self.lower > self.problem.at_most(step.w) + 1e-6 * abs(self.upper)
 
     def _confirmed(self, step: Step) -> bool:
         """Whether the gap is still closed with the objective computed anew: scores may have been combined."""

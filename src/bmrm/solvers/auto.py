@@ -122,10 +122,10 @@ class Auto(Solver, name="auto"):
     `coordinate`: 40; `semismooth_newton`: 60 if columns are many; `dual_coordinate`: 5, but, like `ls_bmrm` in its
     place, 1000 where columns are many, the steps of `semismooth_newton` come next and the gap is above 1e-3 of J, 40
     below, and 3 where the rows on kinks are few enough to factor their system, once the bound rises by less than
-    0.01 of the gap in a step, 1 below 1e-3 of J where columns are few
-    and q of margins is above 0.3 of its limit, 20 where `ls_bmrm` is next, and 1, which must leave no more than 0.3 of
-    the gap, with a smooth loss and many columns), or can go no further, leaves its point to the next one,
-    `dual_coordinate` its slopes to `semismooth_newton`, and L-BFGS and `proximal_bundle` their
+    0.01 of the gap in a step, 1 below 1e-3 of J where columns are few and q of margins is above 0.3 of its limit,
+    20 where `ls_bmrm` is next, and 1, which must leave no more than 0.3 of the gap, with a smooth loss and many
+    columns), or can go no further, leaves its point to the next one, `dual_coordinate` its slopes to
+    `semismooth_newton`, and L-BFGS and `proximal_bundle` their
     planes as well (the planes of the others crowd around one point, which the master problem does not like). Where
     `ls_bmrm` comes to a stand as well, it begins once more at 0; the best point is kept. `lbfgs`, `ls_bmrm` and
     `proximal_bundle` run in other units, w = c v with powers of two c, where columns differ in size by more than a
