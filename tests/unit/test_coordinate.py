@@ -250,6 +250,35 @@ def test_by_columns_and_with_the_matrix():
     np.testing.assert_allclose(found[0], found[1], atol=1e-10)
 
 
+def test_long_columns_get_a_matrix(rng, monkeypatch):
+    """More than 300 columns, but each of them far longer than the matrix is wide, where many epochs are expected."""
+    formed = []
+    monkeypatch.setattr(
+        "bmrm.risks.columns._core.selected_gram",
+        lambda *arguments, form=_core.selected_gram: (formed.append(arguments[1].size), form(*arguments)),
+    )
+    for m, sizes in ((1000, []), (1400, [320])):
+        X = rng.normal(size=(m, 320))
+        risk = LinearRisk(X, np.sign(X[:, 0]), "logistic", n_threads=1)
+        model, point, wide = ColumnModel(risk), risk.at(np.zeros(320)), np.full(320, np.inf)
+        model.epochs = 100.0
+        penalty = Penalty(np.full(320, 1e-3), np.zeros(320), -wide, wide)
+        D = model.curvature(point)
+        z = model.minimize(D, point.subgradient, point.w, np.arange(320), penalty, 1e-12, 10000)
+        g = point.subgradient + X.T @ (D * (X @ z))
+        assert penalty.violation(z, g, slice(None)).max() < 1e-9
+        assert formed == sizes
+
+
+def test_nonzeros_as_many_as_rows():
+    """As lam goes to 0, all rows are met, by as many columns: 49 steps (309 where stages are not solved)."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(250, 2500))
+    y = X[:, :5] @ rng.normal(size=5) + rng.normal(size=250)
+    result = solve(Problem(LinearRisk(X, y, "least_squares"), "l1", 1e-6), "coordinate", tol=1e-6, max_iter=100)
+    assert result.converged
+
+
 def test_one_model_is_enough_for_least_squares_with_few_columns(rng):
     """The model is the risk itself: it is minimized to rounding, and the plane at its minimum proves that."""
     X = rng.normal(size=(500, 8)) @ np.diag(np.geomspace(1.0, 100.0, 8))

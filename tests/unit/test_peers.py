@@ -18,6 +18,7 @@ try:
     peers = importlib.import_module("runner.peers")
     claims = importlib.import_module("runner.claims")
     cells = importlib.import_module("runner.cells")
+    cli = importlib.import_module("runner.cli")
     growth = importlib.import_module("runner.growth")
     memory = importlib.import_module("runner.memory")
     measure = importlib.import_module("runner.measure")
@@ -236,6 +237,22 @@ def test_peers_are_tried_where_ours_takes_long_but_not_after_a_miss(tmp_path: Pa
     field.misses.update({("hinge", "l2", "peer", t): 1 for t in cells.TARGETS})
     found = field.measure(cell, optima)["peers"]["peer"]
     assert all(outcome["why"] == "not tried" for outcome in found.values())
+
+
+def test_a_cell_without_a_bound_does_not_end_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = (cells.Cell("margin", "gen_small", "hinge", "l2", lam) for lam in (0.1, 0.01))
+
+    def measured(field: Any, cell: Any, optima: Any) -> dict[str, Any]:
+        if cell == one:
+            raise LookupError("no bound")
+        return record(0.1, 0.2)
+
+    monkeypatch.setattr(measure.Field, "measure", measured)
+    results = store.Store(tmp_path / "results.jsonl")
+    run = cli.Run(cli.parse(["--own", "--build", str(tmp_path)]), results)
+    assert run.one_set("gen_small", [one, other], 1.0) == [one.key]
+    assert [cell for cell, _ in results.cells()] == [other]
+    assert 0.0 < results.minutes() == run.counted
 
 
 def test_memory_of_a_fit_is_measured_and_shown(tmp_path: Path) -> None:

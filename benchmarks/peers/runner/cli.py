@@ -65,7 +65,7 @@ def run(arguments=None):
     for line in claims.lines(store):
         print(line)
     if left:
-        print(f"{len(left)} cells left out for lack of time; the same command goes on with them: {', '.join(left)}")
+        print(f"{len(left)} cells left out, most for lack of time; the same command tries them: {', '.join(left)}")
     if not partial(options) or options.redraw:
         report.write(store, options.output, len(select(parse([]))))
     return 0
@@ -76,7 +76,7 @@ class Run:
 
     def __init__(self, options, store):
         self.options, self.store = options, store
-        self.began = time.monotonic()
+        self.began, self.counted = time.monotonic(), 0.0
         self.optima = Optima(options.build / "optima.json")
         self.compiled = set()
         self.absent = set()
@@ -84,6 +84,12 @@ class Run:
     def minutes(self):
         """Since the start."""
         return (time.monotonic() - self.began) / 60.0
+
+    def count_minutes(self):
+        """Add what the store does not know yet: a run that breaks off leaves results, which took their time."""
+        minutes = self.minutes()
+        self.store.add_minutes(minutes - self.counted)
+        self.counted = minutes
 
     def all(self):
         """Measure everything that was asked for and is not there yet; return what there was no time for."""
@@ -100,7 +106,7 @@ class Run:
             growth.run(self.store, quick=self.options.quick)
         if wanted(self.options, "memory"):
             memory.run(self.store, growth.rows)
-        self.store.add_minutes(self.minutes())
+        self.count_minutes()
         return left
 
     def one_set(self, which, cells, allowed):
@@ -118,12 +124,18 @@ class Run:
                 if self.minutes() > allowed and not partial(self.options):
                     left.append(cell.key)
                     continue
-                record = field.measure(cell, self.optima)
+                try:
+                    record = field.measure(cell, self.optima)
+                except LookupError as error:
+                    print(f"({error})", flush=True)
+                    left.append(cell.key)
+                    continue
                 self.store.add(cell.key, {"cell": vars(cell), "shape": data["X"].shape, **record})
                 print(f"[{self.minutes():5.1f} min] {summary(cell, record)}", flush=True)
         finally:
             for worker in [workers[0], *workers[1], *workers[2].values()]:
                 worker.stop()
+            self.count_minutes()
         return left
 
     def workers(self, data, cells):

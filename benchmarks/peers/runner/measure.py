@@ -186,7 +186,7 @@ class Field:
         nearest = self.ours.fit(cell, 0.5 * CERTAIN * min(TARGETS), OUR_SECONDS + 5.0)
         known = [fit for fit in (nearest, *fits) if "lower" in fit]
         if not known:
-            raise RuntimeError(f"{cell.key}: {nearest['error']}")
+            raise LookupError(f"{cell.key}: no bound of the optimum: {nearest['error']}")
         return min(fit["value"] for fit in known), max(fit["lower"] for fit in known)
 
     def race(self, cell, reference, ours, judged):

@@ -16,6 +16,7 @@ class Solver(Adapter):
     does = dict.fromkeys(LOSSES, ("l2", "l1"))
     ladder = rungs(1e-1, 1e-9, per_decade=1)
     limit = 60.0
+    share = 0.9  # of the cap, after which it stops: the last step takes its time, and the process would be killed
 
     def build(self):
         """The problem from the raw arrays."""
@@ -28,6 +29,6 @@ class Solver(Adapter):
 
     def fit(self, stop):
         """Build the risk and solve."""
-        result = bmrm.solve(self.build(), self.solver, tol=stop, max_seconds=min(self.limit, self.cap))
+        result = bmrm.solve(self.build(), self.solver, tol=stop, max_seconds=min(self.limit, self.share * self.cap))
         self.info = {"converged": result.converged, "lower": result.certificate.lower, "passes": result.passes}
         return result.w

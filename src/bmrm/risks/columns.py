@@ -22,14 +22,18 @@ from bmrm.risks.linear import LinearPoint, LinearRisk
 Indices: TypeAlias = npt.NDArray[np.int64]
 Exactly: TypeAlias = Callable[[Array, Array, Array, Array, Array], Array]
 
-_MOST_COLUMNS = 300  # of a matrix X'DX on which the descent runs; with more, epochs on sparse columns cost less
-_MOST_FACE = 1500  # nonzeros for which X'DX is factored: 18 MB
+# Of a matrix X'DX on which the descent runs; with more, epochs on sparse columns cost less, unless the columns are as
+# long as those of images: then its entries are a small part of theirs.
+_MOST_COLUMNS, _MOST_LONG_COLUMNS, _SMALL_PART = 300, 1000, 0.25
+MOST_FACE = 1500  # nonzeros for which X'DX is factored: 18 MB
 _FACES = 1  # factored for one model
 _MOST_EPOCHS = 150  # before a face is factored, however much that costs, and where it is too large for that
 _MATRIX_EPOCHS = 200
 _FIRST_EPOCHS = 6.0  # expected of the first descent: on text, X'DX of the first models costs more than their epochs
 _FEW_COLUMNS = 75  # of X'DX, on whose faces the descent takes Newton's steps: it arrives at 1e-7 of tol as well
 _PAIR, _CUBE = 1.6, 0.02  # what a pair, and a unit of k^3, cost in units of an entry in an epoch: measured
+_LONG_PAIR, _LONG_ENTRY = 0.5, 12.0  # the same in long rows, where pairs lie side by side, and what an entry adds to it
+_WORTH = 2.4  # epochs, for each that is expected: a descent whose epochs are free needs less care
 
 
 @dataclass(frozen=True)
@@ -165,8 +169,11 @@ class ColumnModel:
         risk, moved, z = self.risk, w.copy(), w[working]
         parts = penalty.at(working)
         entries, pairs = _core.selected_size(risk.design.matrix, working)
-        # Measured: a pair costs what an epoch spends on an entry, and a descent whose epochs are free needs less care.
-        if working.size <= _MOST_COLUMNS and pairs <= 1.5 * self.epochs * entries:
+        few = working.size <= _MOST_COLUMNS or (
+            working.size <= _MOST_LONG_COLUMNS and working.size**2 <= _SMALL_PART * entries
+        )
+        price = min(_PAIR * pairs, _LONG_PAIR * pairs + _LONG_ENTRY * entries)
+        if few and price <= _WORTH * self.epochs * entries:
             H = np.empty(working.size**2)
             _core.selected_gram(risk.design.matrix, working, D, H, risk.n_threads)
             risk.products += 1
@@ -203,7 +210,7 @@ class ColumnModel:
             epochs, violation = risk.design.columns.descend(working, D, slope, *parts, z, q, tol, most, risk.n_threads)
             spent += epochs
             face = np.flatnonzero(((z != 0.0) | (parts[0] == 0.0)) & (z > parts[2]) & (z < parts[3]))
-            large = face.size > _MOST_FACE
+            large = face.size > MOST_FACE
             arrived = not violation > tol or faces == _FACES or (large and spent >= _MOST_EPOCHS)
             if factored is None or arrived or not face.size:
                 return spent

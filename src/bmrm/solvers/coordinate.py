@@ -16,7 +16,7 @@ from bmrm.bundle.planes import Bundle
 from bmrm.problem import Problem
 from bmrm.regularizers.base import Separable
 from bmrm.risks.base import Array, Point
-from bmrm.risks.columns import ColumnModel, Indices, Penalty, Plane
+from bmrm.risks.columns import MOST_FACE, ColumnModel, Indices, Penalty, Plane
 from bmrm.risks.linear import LinearLine, LinearPoint, LinearRisk
 from bmrm.solvers import small_lasso
 from bmrm.solvers.base import Solver, Start, Step, brace, solve_master
@@ -27,6 +27,7 @@ _STRIDE = 0.2  # lam of the next model, as a share of the largest entry of the g
 _STAGE_EPOCHS = 16  # at most, with a larger lam: what such a model leaves over, the next one has to move anyway
 _FIRST_EPOCHS, _LEAST_EPOCHS = 10, 5
 _PLANES = 12
+_CROWDED, _SETTLED = 0.5, 0.01  # of the rows, of the threshold: when stages are solved, and how far
 _HASTY_EPOCHS, _MORE_CARE = 2, 0.25  # a descent that ends so soon may be far from arriving: columns alike move together
 _EXACT = 1e-9  # of what a model promised: a difference so small says that the model is the risk itself
 _ENOUGH = 0.3  # of the violation that the gap allows: the model is not the risk
@@ -51,7 +52,8 @@ class Coordinate(Solver, name="coordinate"):
     beside it. Otherwise the epochs run on a copy of the data by columns, which is made once and takes as much memory
     as the data; after every third one, conjugate gradients move on the face that z lies in (its coordinates that are
     not 0, their signs kept), and where the epochs have cost as much as forming and factoring X'DX on the face would,
-    that is done. The first models have a larger lam, so that no coordinate joins that leaves again later. Two
+    that is done. The first models have a larger lam, so that no coordinate joins that leaves again later; they are
+    solved roughly, unless nonzeros are half as many as rows and those are few enough for a face. Two
     products X'g and one product X w for each iteration. For least squares the model is the risk itself: with few
     columns all of them join at once, and one model is enough.
     The predicted slopes obey the optimality conditions as well as the model's minimum does, those at w only as well
@@ -180,11 +182,27 @@ class _Run:
 
     def lower_excess(self) -> None:
         """Let the next model have a larger lam as long as the gradient is far above lam: at bounds it stays so."""
-        if self.excess > 1.0:
+        if self.excess > 1.0 and not (self.crowded() and self.unsettled()):
             u, steep = self.penalty.u, np.abs(self.point.subgradient)
             many = self.unbounded and self.risk.dim > self.settings.working_set
             steepest = float(np.max(np.divide(steep, u, out=np.zeros_like(u), where=u > 0.0))) if many else 1.0
             self.excess = max(1.0, min(self.excess, _STRIDE * steepest))
+
+    def crowded(self) -> bool:
+        """Whether nonzeros are so many that soon they will have no one best value each, with lam still far away.
+
+        A model with more nonzeros than rows has a whole face of minima, from which coordinates leave one by one: that
+        costs more than to solve the stages before. 1000 rows of 10 000 columns, least squares, 1e-6, to 1e-3: 6.5 s;
+        with stages as short as elsewhere, 28 % are left of the gap after 30 s.
+        """
+        rows, far = self.risk.design.n_rows, 1.0 / _STRIDE < self.excess < np.inf
+        return bool(far and rows <= MOST_FACE and np.count_nonzero(self.point.w) > _CROWDED * rows)
+
+    def unsettled(self) -> bool:
+        """Whether the point is far from the minimum of this stage."""
+        penalty = self.penalty.times(self.excess)
+        violation = penalty.violation(self.point.w, self.point.subgradient, slice(None))
+        return bool(violation.max() > _SETTLED * penalty.u.max())
 
     def working_set(self) -> tuple[Indices, bool]:
         """Return the coordinates that may move, and whether all that violate optimality are among them."""
@@ -213,10 +231,11 @@ class _Run:
             near = max(violation / max(self.worst, 1e-300), self.enough())
         share = self.care * float(np.clip(near, 0.01, self.settings.inner))
         tol = share * 0.01**self.stuck * violation
-        trusted = self.excess == 1.0 and self.most_epochs == self.settings.max_epochs
+        whole = self.excess == 1.0 or self.crowded()
+        trusted = whole and self.most_epochs == self.settings.max_epochs
         rescue = factored if trusted else None
         exactly = small_lasso.minimize if self.unbounded and working.size <= small_lasso.MOST_COORDINATES else None
-        epochs = self.most_epochs if self.excess == 1.0 else min(self.most_epochs, _STAGE_EPOCHS)
+        epochs = self.most_epochs if whole else min(self.most_epochs, _STAGE_EPOCHS)
         z = self.model.minimize(D, g, point.w, working, penalty, tol, epochs, exactly, rescue)
         if self.excess == 1.0 and self.model.epochs <= _HASTY_EPOCHS:
             self.care *= _MORE_CARE
