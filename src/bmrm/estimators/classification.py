@@ -13,7 +13,14 @@ from sklearn.utils.multiclass import _check_partial_fit_first_call
 
 from bmrm.estimators.base import Sample
 from bmrm.estimators.callbacks import with_callbacks
-from bmrm.estimators.labels import classes_of, codes_of, cost_matrix, two_classes, with_class_weight
+from bmrm.estimators.labels import (
+    against_the_rest,
+    classes_of,
+    codes_of,
+    cost_matrix,
+    two_classes,
+    with_class_weight,
+)
 from bmrm.estimators.minimizer import LAM, checked_weight
 from bmrm.estimators.partial import PartialModel
 from bmrm.estimators.stored import takes_store
@@ -231,7 +238,7 @@ class LinearClassifier(ClassifierMixin, PartialModel):  # type: ignore[misc]
             self._minimize(replace(sample, outputs=len(classes)), lambda _: np.maximum(codes, 0), 1, resume)
             return self
         first, n_problems = (1, 1) if len(classes) == 2 else (0, len(classes))
-        self._minimize(sample, lambda k: 2.0 * (codes == first + k) - 1.0, n_problems, resume)
+        self._minimize(sample, lambda k: against_the_rest(codes, first + k), n_problems, resume)
         return self
 
     def _of_all_classes(self, loss: Loss, classes: npt.NDArray[Any]) -> Loss:
@@ -289,7 +296,7 @@ class LinearClassifier(ClassifierMixin, PartialModel):  # type: ignore[misc]
         weight = with_class_weight(self.class_weight, self.classes_, codes, weight)
         sample = self._sample(X, y, loss, sample_weight, offset, weight)
         first_code, n_problems = (1, 1) if len(self.classes_) == 2 else (0, len(self.classes_))
-        self._carry_on(sample, lambda k: 2.0 * (codes == first_code + k) - 1.0, n_problems)
+        self._carry_on(sample, lambda k: against_the_rest(codes, first_code + k), n_problems)
         return self
 
     def decision_function(self, X: Any, offset: npt.ArrayLike | None = None) -> Array:

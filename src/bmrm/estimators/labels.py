@@ -13,6 +13,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from bmrm.estimators.minimizer import checked_weight
 from bmrm.risks.base import Array
 
+_BLOCK = 65536  # rows
+
 
 def two_classes(y: npt.NDArray[Any], weight: Array | None) -> tuple[npt.NDArray[Any], npt.NDArray[Any]] | None:
     """Return what `classes_of` does without sorting, where the labels are two whole numbers; else None."""
@@ -20,13 +22,19 @@ def two_classes(y: npt.NDArray[Any], weight: Array | None) -> tuple[npt.NDArray[
         return None
     other = y != y[0]
     labels = np.array([y[0], y[np.argmax(other)]])
-    second = y == labels[1]
     whole = np.isfinite(labels).all() and (labels == np.floor(labels)).all()
-    if not (whole and other.any()) or np.count_nonzero(other) != np.count_nonzero(second):
+    if not (whole and other.any()) or _third_label(y, labels[1], other):
         return None
     if weight is not None and not (weight[other].any() and weight[~other].any()):
         return None
-    return (labels, other.view(np.int8)) if labels[0] < labels[1] else (labels[::-1].copy(), (~other).view(np.int8))
+    codes = other if labels[0] < labels[1] else np.logical_not(other, out=other)
+    return np.sort(labels), codes.view(np.int8)
+
+
+def _third_label(y: npt.NDArray[Any], label: Any, other: npt.NDArray[np.bool_]) -> bool:
+    """Whether not all of the other rows have this label; by blocks, for new pages cost more than reading."""
+    blocks = (slice(k, k + _BLOCK) for k in range(0, y.size, _BLOCK))
+    return any(np.count_nonzero(y[rows] == label) != np.count_nonzero(other[rows]) for rows in blocks)
 
 
 def classes_of(y: npt.NDArray[Any], weight: Array | None) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
@@ -41,6 +49,14 @@ def classes_of(y: npt.NDArray[Any], weight: Array | None) -> tuple[npt.NDArray[A
         )
     renumbered = np.where(counts, np.cumsum(counts) - 1, -1)
     return labels[counts], renumbered[codes]
+
+
+def against_the_rest(codes: npt.NDArray[Any], k: int) -> Array:
+    """Return 1.0 for the rows of class k and -1.0 for all others, by way of small numbers: large ones take pages."""
+    signs: npt.NDArray[np.int8] = (codes == k).view(np.int8)
+    signs *= 2
+    signs -= 1
+    return signs.astype(np.float64)
 
 
 def codes_of(y: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArray[np.intp]:

@@ -128,8 +128,8 @@ class Loss(ABC):
         return rng.normal(size=m), None
 
 
-def finite_targets(y: npt.ArrayLike) -> Array:
-    """Return y as a float64 vector; NaN, infinity, text and other shapes raise one clear error."""
+def real_targets(y: npt.ArrayLike) -> Array:
+    """Return y as a float64 vector; text and other shapes raise one clear error."""
     raw = np.asarray(y)
     if raw.dtype.kind not in "biufO":
         raise ValueError(f"targets must be real numbers, got an array of {raw.dtype}")
@@ -141,6 +141,12 @@ def finite_targets(y: npt.ArrayLike) -> Array:
         values = np.ascontiguousarray(values[:, 0])
     if values.ndim != 1:
         raise ValueError(f"targets must be one number for each row, got an array of shape {values.shape}")
+    return values
+
+
+def finite_targets(y: npt.ArrayLike) -> Array:
+    """Return y as a float64 vector; NaN, infinity, text and other shapes raise one clear error."""
+    values = real_targets(y)
     if not _core.all_finite(values):
         bad = np.flatnonzero(~np.isfinite(values))
         raise ValueError(f"target of row {bad[0]} is {values[bad[0]]}; targets must be finite ({bad.size} are not)")

@@ -10,15 +10,16 @@ import numpy.typing as npt
 
 from bmrm import _core
 from bmrm._traits import Trait
-from bmrm.losses.base import Array, Loss, Targets, between, finite_targets, positive
+from bmrm.losses.base import Array, Loss, Targets, between, finite_targets, positive, real_targets
 from bmrm.losses.scalar import PIECEWISE, SMOOTH, SMOOTH_PIECEWISE, ScalarLoss
 
 
 def signs(y: npt.ArrayLike, loss: str) -> Array:
     """Return targets -1 and 1, or 0 and 1 (or booleans), as -1.0 and 1.0."""
-    values = finite_targets(y)
+    values = real_targets(y)
     if _core.all_signs(values):
         return values
+    finite_targets(values)
     if values.size and values.min() == 0.0 and np.all((values == 0.0) | (values == 1.0)):
         return 2.0 * values - 1.0
     found = ", ".join(f"{label:g}" for label in np.unique(values)[:6])
@@ -43,7 +44,8 @@ class MarginLoss(ScalarLoss):
 
     def encode(self, y: npt.ArrayLike, groups: npt.ArrayLike | None = None) -> Targets:
         """Return the targets as -1.0 and 1.0."""
-        return signs(super().encode(y, groups), self.name)
+        self.refuse_groups(groups)
+        return signs(y, self.name)
 
     def decide(self, scores: Array) -> Array:
         """Return the sign of each score; 0 counts as positive."""
