@@ -244,7 +244,7 @@ def test_a_cell_without_a_bound_does_not_end_the_run(tmp_path: Path, monkeypatch
 
     def measured(field: Any, cell: Any, optima: Any) -> dict[str, Any]:
         if cell == one:
-            raise LookupError("no bound")
+            raise measure.NoBound("no bound")
         return record(0.1, 0.2)
 
     monkeypatch.setattr(measure.Field, "measure", measured)

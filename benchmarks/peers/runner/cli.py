@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmark_utils.files import BUILD, ROOT
 from runner import check, claims, growth, memory, report
 from runner.cells import FAMILIES, SETS, load, select
-from runner.measure import OWN, TARGETS, Field
+from runner.measure import OWN, TARGETS, Field, NoBound
 from runner.peers import missing, ours, peers, preload
 from runner.store import Optima, Store
 from runner.worker import Worker
@@ -126,7 +126,7 @@ class Run:
                     continue
                 try:
                     record = field.measure(cell, self.optima)
-                except LookupError as error:
+                except NoBound as error:
                     print(f"({error})", flush=True)
                     left.append(cell.key)
                     continue

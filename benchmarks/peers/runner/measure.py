@@ -38,6 +38,10 @@ def rounds(seconds):
     return 21 if seconds < 0.02 else 5 if seconds < 0.1 else 3 if seconds < 0.5 else 1 if seconds < 2.0 else 0
 
 
+class NoBound(Exception):
+    """Nothing is known of the optimum of a cell, so that nobody can be judged."""
+
+
 class Reference:
     """The optimum of a cell, its proven gap, and how far a value is from it."""
 
@@ -186,7 +190,7 @@ class Field:
         nearest = self.ours.fit(cell, 0.5 * CERTAIN * min(TARGETS), OUR_SECONDS + 5.0)
         known = [fit for fit in (nearest, *fits) if "lower" in fit]
         if not known:
-            raise LookupError(f"{cell.key}: no bound of the optimum: {nearest['error']}")
+            raise NoBound(f"{cell.key}: no bound of the optimum: {nearest['error']}")
         return min(fit["value"] for fit in known), max(fit["lower"] for fit in known)
 
     def race(self, cell, reference, ours, judged):
