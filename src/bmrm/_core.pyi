@@ -10,6 +10,23 @@ import numpy.typing
 from numpy.typing import NDArray
 
 
+class Overdue(BaseException):
+    """The deadline has passed."""
+
+def clock() -> float:
+    """Return the time in seconds that deadlines are given in."""
+
+def deadline() -> float:
+    """Return this thread's deadline, inf if it has none."""
+
+def set_deadline(at: float) -> None:
+    """
+    Make this thread's computations raise Overdue from that time on; inf: never.
+    """
+
+def look() -> None:
+    """Raise Overdue if this thread's deadline has passed."""
+
 def parse_svmlight(text: numpy.typing.NDArray[numpy.uint8], zero_based: bool | None, multilabel: bool | None, n_features: int | None, single: bool, n_threads: int, block_bytes: int = 1048576) -> tuple[Any, ...]:
     """
     Values, indices, indptr, n_features, labels, the ends of each row's labels (or None), groups (or None), and whether indices count from 0.

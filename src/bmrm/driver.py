@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -12,17 +11,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bmrm import _core
 from bmrm._blas import one_blas_thread
+from bmrm._deadline import GRACE, Overdue, until, without_deadline
 from bmrm._limits import check_limits
 from bmrm.certificate import Certificate, Status
 from bmrm.checkpoint import Checkpoint, Interrupts, Keeper, Snapshot
 from bmrm.problem import Problem, missing
 from bmrm.regularizers import Regularizer
 from bmrm.result import Monitor, Record, Result, State
-from bmrm.risks.base import Array
 from bmrm.solvers import SOLVERS, Solver, Start, Step
 from bmrm.solvers import get as get_solver
-from bmrm.solvers.base import takes_slopes
+from bmrm.starts import as_point, start_for
 
 __all__ = ["Monitor", "Record", "Result", "State", "certify", "path", "solve"]
 
@@ -54,7 +54,8 @@ def solve(
         Relative gap: converged means upper - lower <= tol * max(abs(upper), abs(lower)), plus 1e-12 of the
         objective at the start (or of 1, if that is smaller).
     max_iter, max_seconds : number, optional
-        Limits; reaching one gives the best w so far with its certificate.
+        Limits; reaching one gives the best w so far with its certificate. The run ends at most half a second or one
+        pass over the data after ``max_seconds``, whichever is longer: a step that takes longer is cut.
     start : Result or array, optional
         A result of the same risk brings its planes along, for any lam and regularizer; with the same solver,
         lam and regularizer the run goes on as if it had never stopped.
@@ -94,16 +95,17 @@ def solve(
         raise ValueError(
             f"solver '{chosen.name}' does not fit this problem: it {' and '.join(absent)}. Solvers that fit: {fitting}"
         )
-    run = _Run(problem, chosen, tol, max_iter, max_seconds, monitor)
-    if checkpoint is not None:
-        run.keeper = Keeper(checkpoint, problem, chosen, seed)
-        saved = run.keeper.load()
-        if saved is not None:
-            return run.go_on(saved, Start(saved.w, None, seed, tol=tol))
-    of_risk = None
-    if isinstance(start, Result) and problem.is_same(start.state.problem):
-        run.lower, of_risk = start.certificate.lower, start.state.of_risk
-    return run.to_the_end(replace(_start_for(problem, chosen, start, seed), tol=tol), of_risk)
+    with without_deadline() as outer:  # only steps are cut
+        run = _Run(problem, chosen, tol, max_iter, max_seconds, monitor, outer)
+        if checkpoint is not None:
+            run.keeper = Keeper(checkpoint, problem, chosen, seed)
+            saved = run.keeper.load()
+            if saved is not None:
+                return run.go_on(saved, Start(saved.w, None, seed, tol=tol))
+        of_risk = None
+        if isinstance(start, Result) and problem.is_same(start.state.problem):
+            run.lower, of_risk = start.certificate.lower, start.state.of_risk
+        return run.to_the_end(replace(start_for(problem, chosen, start, seed), tol=tol), of_risk)
 
 
 class _Run:
@@ -117,7 +119,9 @@ class _Run:
         max_iter: int | None,
         max_seconds: float | None,
         monitor: Monitor | None,
+        outer: float,
     ) -> None:
+        self.outer = outer  # the deadline of a run around this one
         self.problem, self.solver, self.tol, self.monitor = problem, solver, tol, monitor
         self.max_iter = np.inf if max_iter is None else max_iter
         self.max_seconds = np.inf if max_seconds is None else max_seconds
@@ -129,6 +133,7 @@ class _Run:
         self.last: Step | None = None
         self.keeper: Keeper | None = None
         self.interrupts, self.whole = Interrupts(), False  # whole: the solver is between two steps
+        self.cut = False  # whether the last step was not finished: its planes and bounds are lost
 
     def to_the_end(self, start: Start, of_risk: Any) -> Result:
         self.start = start
@@ -146,12 +151,13 @@ class _Run:
         return self._run(replace(start, bundle=saved.bundle and saved.bundle.copy(), memory=saved.memory))
 
     def _run(self, start: Start) -> Result:
-        steps = self.solver.steps(self.problem, start)
+        ends = _core.clock() + self.max_seconds - self._seconds() + GRACE
+        steps = until(min(ends, self.outer), self.solver.steps(self.problem, start))
         if self.keeper is None:
             return self._result(self.start, self._follow(steps))
         with self.interrupts.held():
             status = self._follow(steps)
-            snapshot = self._snapshot() if self.whole or status is not Status.INTERRUPTED else None
+            snapshot = None if self.cut else self._snapshot()
             result = self._result(self.start, status)
             self.keeper.write(snapshot, result)
             try:
@@ -197,17 +203,26 @@ class _Run:
         """Write a checkpoint if it is time, and let an interrupt through that has come in the meantime."""
         if self.keeper is not None:
             self.whole = True
-            if self.keeper.due:
+            if self.keeper.due or self._next_may_be_cut():
                 self.keeper.write(self._snapshot())
             self.interrupts.let_through()
             self.whole = False
+
+    def _next_may_be_cut(self) -> bool:
+        """Whether a step that takes twice as long as the last one would be cut, and with it what is not saved."""
+        last = self.history[-1].seconds - (self.history[-2].seconds if len(self.history) > 1 else 0.0)
+        return self._seconds() + 2.0 * last > self.max_seconds + GRACE
 
     def _follow(self, steps: Iterator[Step]) -> Status:
         try:
             with one_blas_thread():
                 return self._followed(steps)
         except KeyboardInterrupt:
+            self.cut = not self.whole
             return Status.INTERRUPTED
+        except Overdue:  # a run around this one, if the deadline is its own, notices by itself
+            self.cut = True
+            return Status.TIME_LIMIT
 
     def _followed(self, steps: Iterator[Step]) -> Status:
         for step in steps:
@@ -276,6 +291,10 @@ class _Run:
         if status is not Status.CONVERGED:
             self.upper = self.problem.at_most(w)
         bundle, memory = (None, None) if self.last is None else (self.last.bundle, self.last.memory)
+        if self.cut and bundle is not None:
+            bundle.memory = None  # perhaps half of a change; the planes themselves are whole
+        if self.cut and memory is not None:
+            memory = self.solver.after_cut(self.problem, memory)
         return Result(
             w=w.copy(),
             certificate=self._certificate(),
@@ -366,35 +385,8 @@ def certify(
     >>> round(certificate.upper, 3), round(certificate.lower, 3)
     (1.0, 0.25)
     """
-    point = _as_point(problem, w)
+    point = as_point(problem, w)
     upper = problem.at_most(point)
     start = point if np.isfinite(upper) else None
     result = solve(problem, "auto", tol=tol, max_iter=max_iter, max_seconds=max_seconds, start=start)
     return Certificate.of(upper, result.certificate.lower, result.solver)
-
-
-def _start_for(problem: Problem, solver: Solver, start: Result | npt.ArrayLike | None, seed: int) -> Start:
-    if start is None:
-        return Start(problem.regularizer.clip(np.zeros(problem.risk.dim)), seed=seed)
-    if not isinstance(start, Result):
-        return Start(problem.regularizer.clip(_as_point(problem, start)), seed=seed)
-    state, bundle, memory = start.state, None, None
-    if state.problem is not None and state.problem.risk is problem.risk and state.bundle is not None:
-        bundle = state.bundle.copy()
-        if not takes_slopes(problem):
-            bundle.keep_in(None)
-    if problem.is_same(state.problem) and state.solver == solver:
-        memory = copy.deepcopy(state.memory)
-    return Start(problem.regularizer.clip(_as_point(problem, start.w)), bundle, seed, memory)
-
-
-def _as_point(problem: Problem, w: npt.ArrayLike) -> Array:
-    try:
-        point = np.array(w, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"w must be a vector of {problem.risk.dim} numbers, got {w!r}") from None
-    if point.shape != (problem.risk.dim,):
-        raise ValueError(f"w has shape {point.shape}, expected ({problem.risk.dim},), the constant (if any) last")
-    if not np.isfinite(point).all():
-        raise ValueError("w has values that are not finite")
-    return point

@@ -181,7 +181,7 @@ def _by_slope(trials: _Trials, guess: float, enough: float) -> float:
 
 def _down(at: Callable[[float], _Trial], lower: _Trial) -> _Trial:
     """Follow a line on which nothing has risen yet, with ever longer steps, until it rises or has no end."""
-    while lower.value > _BOTTOM:
+    while lower.value > _BOTTOM:  # steps overflow after 256 trips, and a value there is no lower one
         here = at(16.0 * lower.t)
         if not here.value < lower.value:
             break

@@ -5,7 +5,8 @@
 // for many milliseconds: on Linux the pool's threads are kept off the caller's core.
 //
 // The calling thread works along with the pool and, between two tasks and while it waits, asks `poll` whether
-// it should give up: that is how Ctrl-C reaches a running kernel. Tasks are meant to last a few milliseconds.
+// it should give up: that is how Ctrl-C and a deadline reach a running kernel. Tasks are meant to last a few
+// milliseconds.
 // What a task computes never depends on which thread runs it, so results repeat for any number of threads.
 // After a fork the child starts with an empty pool and makes its own threads when it first needs them.
 #pragma once
@@ -44,7 +45,16 @@ inline Poll& poll_hook() {
   return hook;
 }
 
-// Asks the hook at most every 20 ms: the question may be dear (it takes the interpreter's lock).
+using Steady = std::chrono::steady_clock;
+
+// When this thread's computations have to give up; the hook compares. Each thread that solves has its own.
+inline Steady::time_point& deadline() {
+  static thread_local Steady::time_point at = Steady::time_point::max();
+  return at;
+}
+
+// Asks the hook at most every 20 ms, because asking takes the interpreter's lock; sooner once the deadline is over, so
+// that a sequence of kernels which take less than 20 ms each ends as well.
 class Patience {
  public:
   void check() {
@@ -52,14 +62,14 @@ class Patience {
   }
   bool is_over() {
     if (poll_hook() == nullptr) return false;
-    const auto now = std::chrono::steady_clock::now();
+    const auto now = Steady::now();
     if (now < next_) return false;
-    next_ = now + std::chrono::milliseconds(20);
+    next_ = std::min(now + std::chrono::milliseconds(20), std::max(now, deadline()));
     return poll_hook()();
   }
 
  private:
-  std::chrono::steady_clock::time_point next_ = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
+  Steady::time_point next_ = std::min(Steady::now() + std::chrono::milliseconds(20), deadline());
 };
 
 class Pool {
@@ -199,8 +209,8 @@ class Pool {
 
   template <class Ready>
   static void watch(Ready ready) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(100);
-    while (!ready() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+    const auto end = Steady::now() + std::chrono::microseconds(100);
+    while (!ready() && Steady::now() < end) std::this_thread::yield();
   }
 
   void keep_off_this_core() {

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bmrm import _core
+from bmrm._deadline import look, seconds_left
 from bmrm._states import kept
 from bmrm.bundle.planes import Array, Bundle
 from bmrm.regularizers.base import Separable
@@ -186,5 +187,7 @@ def _polytope(E: Array, room: Array) -> Array:
 def _multipliers(E: Array, room: Array, c: Array) -> Array | None:
     from scipy.optimize import linprog
 
-    answer = linprog(-c, A_ub=E, b_ub=room, bounds=(None, None), method="highs")
+    look()
+    options = {"time_limit": max(seconds_left(), 1e-3)}
+    answer = linprog(-c, A_ub=E, b_ub=room, bounds=(None, None), method="highs", options=options)
     return None if answer.status != 0 else np.maximum(-np.asarray(answer.ineqlin.marginals), 0.0)

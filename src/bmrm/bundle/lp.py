@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from bmrm._deadline import look, seconds_left
 from bmrm._states import kept
 from bmrm.bundle.box import FreeBox
 from bmrm.bundle.master import MasterSolution, Memory, lower_bound, memory_of, on_simplex
@@ -23,6 +24,7 @@ from bmrm.regularizers.l1 import L1
 from bmrm.regularizers.zero import Zero
 
 _CELLS_WORTH_A_THREAD = 200_000
+_AT_ONCE = 0.1  # seconds in which a smaller program should be done
 _DRIFT = 2.0**12  # how far the largest slope of a column may get from 1 before the units are chosen anew
 
 
@@ -73,6 +75,7 @@ class _Program(Memory):
         if self.highs is None:
             first, self.highs = 0, self._empty(bundle.dim)
         for k in range(first, len(bundle)):
+            look()
             self._add_row(bundle.normals[k], float(bundle.offsets[k]))
         self.ids = bundle.ids.copy()
         return self.highs
@@ -88,11 +91,8 @@ class _Program(Memory):
         """Solve from the basis kept; return u - v and the rows' multipliers."""
         self.highs.changeColCost(0, self.cost / lam)
         basis = self.highs.getBasis() if self._saved is None else _made_basis(self._saved, self.ids.size)
-        self.highs.clearSolver()
-        if basis.valid:
-            self.highs.setBasis(basis)
         self._saved = None
-        _run(self.highs, cells)
+        _run(self.highs, basis, cells)
         solution, d = self.highs.getSolution(), self.columns.size
         values = np.asarray(solution.col_value)
         w = (values[1 : 1 + d] - values[1 + d :]) * self.columns * self.size
@@ -239,20 +239,36 @@ def _power_of_two(x: Array) -> Array:
     return power
 
 
-def _run(program: Any, cells: int) -> None:
-    """Run HiGHS; large programs on a thread of their own, so that Ctrl-C stops them through HiGHS's callback."""
+def _run(program: Any, basis: Any, cells: int) -> None:
+    """Run HiGHS from the basis, if it is valid, until it is done, the deadline passes or Ctrl-C comes.
+
+    A thread that waits costs a millisecond, so it is for large programs, and for others that are not done at once:
+    those begin anew there, for a result must not depend on the time that it took.
+    """
     if cells < _CELLS_WORTH_A_THREAD:
+        _begin(program, basis, min(_AT_ONCE, seconds_left()))
         program.run()
-        return
+        if program.getModelStatus().name != "kTimeLimit":
+            return
+        look()
+    _begin(program, basis, np.inf)
     program.HandleUserInterrupt = True
     program.startSolve()
     try:
-        while not program.wait(0.02)[0]:
-            pass
-    except KeyboardInterrupt:
+        while not program.wait(0.02)[0]:  # HiGHS has a bound on its iterations of its own
+            look()
+    except BaseException:
         program.cancelSolve()
         while not program.wait(0.02)[0]:
             pass
         raise
     finally:
         program.HandleUserInterrupt = False
+
+
+def _begin(program: Any, basis: Any, seconds: float) -> None:
+    program.clearSolver()
+    if basis.valid:
+        program.setBasis(basis)
+    # HiGHS counts the time of all runs together, and knows no limit of 0.
+    program.setOptionValue("time_limit", program.getRunTime() + max(seconds, 1e-3))

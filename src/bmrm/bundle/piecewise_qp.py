@@ -12,11 +12,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from bmrm._deadline import look
 from bmrm._states import kept
 from bmrm.bundle.box import FreeBox, quadratic_level, reach_of
 from bmrm.bundle.master import MasterSolution, Memory, lower_bound, memory_of, on_simplex
 from bmrm.bundle.planes import Array, Bundle
-from bmrm.bundle.qp import inverse_weights, nearly_free, program_with_slacks, with_slacks, without_noise
+from bmrm.bundle.qp import inverse_weights, nearly_free, products_of, program_with_slacks, with_slacks, without_noise
 from bmrm.regularizers.base import Separable
 from bmrm.regularizers.elastic_net import ElasticNet
 from bmrm.regularizers.l2 import L2
@@ -100,9 +101,10 @@ class PiecewiseMaster:
         inside = (w > reg.lower) & (w < reg.upper) & (np.broadcast_to(self._inverse, w.shape) > 0.0)
         inside &= (w != 0.0) | (self._absolute == 0.0)
         scaled = bundle.normals[:, inside] * np.sqrt(np.broadcast_to(self._inverse, w.shape)[inside])
-        H = scaled @ scaled.T
+        H = products_of(scaled, scaled)
         program, slopes = program_with_slacks(r), without_noise(bundle, self.free)
         for k in range(len(bundle)):
+            look()
             column = np.concatenate([[1.0], slopes[k]])
             program.add(np.concatenate([np.zeros(2 * r), H[k, : k + 1]]), column)
         program.set_start(x)

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bmrm import _core
+from bmrm._deadline import look
 from bmrm._states import kept
 from bmrm.bundle.box import FreeBox, quadratic_level, reach_of
 from bmrm.bundle.master import MasterSolution, Memory, lower_bound, memory_of, on_simplex
@@ -29,6 +30,7 @@ from bmrm.regularizers.base import Separable
 from bmrm.regularizers.l2 import L2
 
 _NO_COORDINATES: Array = np.empty(0)
+_BLOCK = 2e8  # multiplications between two looks at the deadline: less than a tenth of a second
 
 
 @kept
@@ -103,6 +105,7 @@ class _Program(Memory):
         assert self.qp is not None
         first, r, slopes = self.ids.size, self.free.size, without_noise(bundle, self.free)
         for k in range(first, len(bundle)):
+            look()
             products = known[k] if k < len(known) else bundle.gram_row(k, self.inverse)
             self.gram.append(products)
             h, column = np.zeros(2 * r + k + 1), np.empty(1 + r)
@@ -174,7 +177,7 @@ def _second_tries(
 ) -> Iterator[tuple[Array, Array]]:
     """Yield other solutions where the program went round in circles: nearly free, and exact from there."""
     program, r = memory.follow(bundle), memory.free.size
-    H = (bundle.normals * memory.inverse) @ bundle.normals.T
+    H = products_of(bundle.normals * memory.inverse, bundle.normals)
     start, free_part = nearly_free(H, memory.slopes, linear[2 * r :], alpha, lam)
     yield start, free_part
     program.set_start(with_slacks(start, start @ memory.slopes))
@@ -204,6 +207,7 @@ def nearly_free(H: Array, slopes: Array, linear: Array, start: Array, lam: float
     program = program_with_slacks(0)
     H = H + slopes @ slopes.T / tiny
     for k in range(len(H)):
+        look()
         program.add(H[k, : k + 1], np.ones(1))
     program.set_start(start)
     alpha = on_simplex(program.solve(linear))
@@ -213,6 +217,16 @@ def nearly_free(H: Array, slopes: Array, linear: Array, start: Array, lam: float
 def with_slacks(alpha: Array, slopes: Array) -> Array:
     """Return the feasible point of a program with slacks: they take up the slopes in the free directions."""
     return np.concatenate([np.maximum(slopes, 0.0), np.maximum(-slopes, 0.0), alpha])
+
+
+def products_of(A: Array, B: Array) -> Array:
+    """Return A B', in blocks of rows with a look at the deadline before each: BLAS itself cannot be interrupted."""
+    rows = max(1, int(_BLOCK / max(B.size, 1)))
+    out = np.empty((len(A), len(B)))
+    for first in range(0, len(A), rows):
+        look()
+        np.matmul(A[first : first + rows], B.T, out=out[first : first + rows])
+    return out
 
 
 def without_noise(bundle: Bundle, free: npt.NDArray[np.intp]) -> Array:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bmrm._deadline import GRACE, within
 from bmrm._errors import DataError
 from bmrm.certificate import Status
 from bmrm.cli.options import DEFAULT_LAM, Parts, TrainOptions
@@ -68,11 +69,13 @@ def solved(problem: Callable[[int], Problem], n: int, options: TrainOptions, par
     for number in range(n):
         label = f"class {number + 1} of {n} | " if n > 1 else ""
         with progress_monitor(quiet=options.quiet, label=label) as monitor:
-            result = solve(
-                problem(number), parts.solver, tol=options.tol, max_iter=options.max_iter,
-                max_seconds=_seconds_left(deadline, results), monitor=monitor, seed=options.seed,
-                checkpoint=options.checkpoint_of(number),
-            )  # fmt: skip
+            made = problem(number)
+            with within(np.inf if deadline is None else deadline - time.monotonic() + GRACE):  # for all of them
+                result = solve(
+                    made, parts.solver, tol=options.tol, max_iter=options.max_iter,
+                    max_seconds=_seconds_left(deadline, results), monitor=monitor, seed=options.seed,
+                    checkpoint=options.checkpoint_of(number),
+                )  # fmt: skip
             if result.history:
                 monitor(result.history[-1])
         results.append(replace(result, state=State()) if slim else result)

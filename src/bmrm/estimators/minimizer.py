@@ -17,6 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from bmrm import _core, solvers
+from bmrm._deadline import GRACE, within
 from bmrm._limits import check_limits
 from bmrm.certificate import Certificate, Status
 from bmrm.checkpoint import Checkpoint
@@ -140,7 +141,8 @@ class RiskMinimizer(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
                 self._problem(sample, targets(k)),
                 None if starts is None else starts[k],
                 watched or self.solver,
-                _share(deadline, n_problems - k),
+                deadline,
+                n_problems - k,
                 self._monitors(tasks, k, n_problems),
             )
             stop = tasks is not None and tasks.close()
@@ -155,19 +157,20 @@ class RiskMinimizer(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         problem: Problem,
         start: Array | None,
         solver: str | solvers.Solver,
-        max_seconds: float | None,
+        deadline: float | None,
+        problems_left: int,
         monitors: tuple[AbstractContextManager[Monitor | None], Iterations | None],
     ) -> Fit:
         if start is not None:
             start = problem.regularizer.clip(start)
         display, tasks = monitors
-        with display as shown:
+        with display as shown, within(np.inf if deadline is None else deadline - time.perf_counter() + GRACE):
             result = solve(
                 problem,
                 solver,
                 tol=self.tol,
                 max_iter=self.max_iter,
-                max_seconds=max_seconds,
+                max_seconds=_share(deadline, problems_left),
                 start=start,
                 monitor=_both(shown, tasks),
                 seed=seed_of(self.random_state),
@@ -268,7 +271,7 @@ def _fit_of(problem: Problem, result: Result) -> Fit:
 
 
 def _share(deadline: float | None, problems_left: int) -> float | None:
-    """Return the seconds for the next problem; even the last one may make a step."""
+    """Return the seconds for the next problem; even the last one may make a step, if that takes no time."""
     if deadline is None:
         return None
     return max((deadline - time.perf_counter()) / problems_left, 1e-6)

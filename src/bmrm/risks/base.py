@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bmrm import _core
+from bmrm._deadline import look
 from bmrm._traits import Trait
 
 if TYPE_CHECKING:
@@ -110,6 +111,7 @@ class Point:
 
     def _evaluated(self) -> tuple[float, Array]:
         if self._pair is None:
+            look()  # an oracle of the user's does not
             self._pair = self.risk.evaluate(self.w)
         return self._pair
 

@@ -206,7 +206,7 @@ class ColumnModel:
         """
         risk, spent, faces, most = self.risk, 0, 0, max_epochs
         q = np.zeros(risk.design.n_rows)
-        while True:
+        while True:  # each trip spends an epoch of _MOST_EPOCHS, or one of _FACES
             epochs, violation = risk.design.columns.descend(working, D, slope, *parts, z, q, tol, most, risk.n_threads)
             spent += epochs
             face = np.flatnonzero(((z != 0.0) | (parts[0] == 0.0)) & (z > parts[2]) & (z < parts[3]))

@@ -70,8 +70,8 @@ class KeptGram:
             self.c, self.H = change.times * self.c, change.times * self.H
         if change.rows.size:
             rows, before = change.rows, self.c
-            self.c = before.copy()
-            self.c[rows] = c[rows]
-            self.H = self.H + curvature.gram(self.c - before, rows)
-            self.changes += 1
+            after = before.copy()
+            after[rows] = c[rows]
+            H = self.H + curvature.gram(after - before, rows)  # may be interrupted: c and H change together
+            self.c, self.H, self.changes = after, H, self.changes + 1
         return self.H

@@ -176,6 +176,7 @@ class LinearRisk(Risk):
             value = self.vectors.evaluate(f, self.weight, self.scale, out, self.n_threads)
             return value, slopes, 0.0
         if self.kernel is None:
+            _core.look()  # a loss in Python does not, and a search asks for it many times
             f = self.by_rows(scores)
             options = {"n_threads": self.n_threads} if self.loss.threaded else {}
             value, slopes = self.loss.evaluate(f, self.targets, self.full_weight, **options)

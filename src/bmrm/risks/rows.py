@@ -227,7 +227,7 @@ class RowVisits:
         bound = self._sample_loss(course.w, order) + float(penalty(course.w))
         eta, best = first, objective(first)
         while not best < bound:  # worse than no step at all: far too long, or there is nothing to gain
-            if eta < _SMALLEST * first:
+            if eta < _SMALLEST * first or not eta > 0.0:  # 0 from the start where the rows' lengths overflow
                 return first
             eta, best = 0.25 * eta, objective(0.25 * eta)
         for factor in (2.0, 0.5):
@@ -238,9 +238,9 @@ class RowVisits:
         return eta
 
     def typical_length(self) -> float:
-        """Return the mean of |x_i|^2 over a few rows, at least the smallest normal number."""
-        rows = self.active[:: max(1, self.active.size // _SAMPLE)]
-        return max(float(np.mean(self.risk.design.row_norms()[rows])), float(np.finfo(np.float64).tiny))
+        """Return the mean of |x_i|^2 over a few rows, as a normal number: steps are divided by it."""
+        rows, numbers = self.active[:: max(1, self.active.size // _SAMPLE)], np.finfo(np.float64)
+        return float(np.clip(np.mean(self.risk.design.row_norms()[rows]), numbers.tiny, numbers.max))
 
     def _sample_loss(self, w: Array, order: Order) -> float:
         """Return the mean loss of some rows."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import numpy as np
 
 from bmrm import _sparse as sparse
+from bmrm._deadline import look
 from bmrm._states import kept
 from bmrm.risks.base import Array
 from bmrm.structured.base import Examples, Indices, Scaling, StructuredModel, as_pair
@@ -135,11 +136,21 @@ class WorstOutputs:
 
 def in_parallel(one: Callable[[int], T], n: int, n_threads: int) -> list[T]:
     """Return the results for 0 to n - 1, by several threads; they run side by side where the work leaves Python."""
+    results: list[T] = []
     if n_threads <= 1 or n <= 1:
-        return [one(i) for i in range(n)]
+        for i in range(n):
+            look()
+            results.append(one(i))
+        return results
     with ThreadPoolExecutor(n_threads) as pool:
-        parts: Iterator[Sequence[T]] = pool.map(lambda part: [one(i) for i in part], _parts(n, n_threads))
-        return [result for part in parts for result in part]
+        try:
+            for part in pool.map(lambda part: [one(i) for i in part], _parts(n, n_threads)):
+                look()
+                results += part
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)  # what has not begun need not begin
+            raise
+    return results
 
 
 def _parts(n: int, n_threads: int) -> list[range]:

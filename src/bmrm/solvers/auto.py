@@ -150,6 +150,15 @@ class Auto(Solver, name="auto"):
                 return
             yield step
 
+    def after_cut(self, problem: Problem, memory: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the memory with what the solver at hand can go on from; else that one begins anew."""
+        stage, watch, inner, w, upper, slopes = memory
+        if inner is None:
+            return memory
+        solver = _chosen(_with_weights(problem), _Units(problem))[stage]
+        inner = solver.after_cut(problem, inner)
+        return stage, None if inner is None else watch, inner, w, upper, slopes
+
     def _steps(self, problem: Problem, start: Start) -> Iterator[Step]:
         """Yield the steps of the solvers chosen, one after the other, with the best point of them all."""
         stage, watch, memory, w, upper, slopes = start.memory or (0, None, None, start.w, np.inf, None)

@@ -112,6 +112,14 @@ class Solver(ABC):
     def steps(self, problem: Problem, start: Start) -> Iterator[Step]:
         """Yield steps for ever, or until no further progress is possible."""
 
+    def after_cut(self, problem: Problem, memory: Any) -> Any:
+        """Return the memory of the last step, made fit to go on from although the next step was cut; None if it is not.
+
+        Then a run goes on from w and the planes alone. A step may be cut wherever the core or `look` is called, and may
+        have changed what the memory holds by then. It need not be the run that was never cut.
+        """
+        return None
+
 
 def bundle_for(problem: Problem, start: Start, max_cuts: int | None, by_slopes: bool = False) -> Bundle:
     """Return the start's planes, or a new bundle with the planes that a risk without a floor needs.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -60,3 +61,7 @@ class BMRM(Solver, name="bmrm"):
             solution = solve_master(problem, master, bundle, upper, best)
             w = solution.w
             yield Step(best, upper, solution.lower, bundle, (w, best, upper, limit))
+
+    def after_cut(self, problem: Problem, memory: Any) -> Any:
+        """Return the memory: a step changes nothing in it."""
+        return memory

@@ -106,6 +106,10 @@ class Coordinate(Solver, name="coordinate"):
             run.lower = max(run.lower, solve_master(problem, master, run.bundle, run.upper, run.point.w).lower)
         yield replace(run.step(), ended=True)
 
+    def after_cut(self, problem: Problem, memory: Any) -> Any:
+        """Return the memory: a step changes nothing in it."""
+        return memory
+
 
 class _Run:
     """Where a run stands: the point, the bounds, and which coordinates may still be other than 0."""

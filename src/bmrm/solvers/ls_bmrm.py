@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -80,6 +81,10 @@ class LsBMRM(Solver, name="ls_bmrm"):
             best, upper, t = advance(problem, bundle, best, upper, target, t, self.mu)
             target = None
 
+    def after_cut(self, problem: Problem, memory: Any) -> Any:
+        """Return the memory: a step changes nothing in it."""
+        return memory
+
 
 def advance(
     problem: Problem, bundle: Bundle, best: Point, upper: float, target: Array, t: float, mu: float
@@ -132,7 +137,7 @@ def _advance_by_trials(
 def _not_far_up(problem: Problem, line: Line, t: float, upper: float, nearest: float = 0.0) -> tuple[float, Point]:
     """Return t and its point, or one nearer where R is huge: planes from up there spoil the master's numbers."""
     point = _at(problem, line, t)
-    while not (np.isfinite(point.value) and point.value <= 1e6 * (1.0 + abs(upper))):
+    while t != nearest and not (np.isfinite(point.value) and point.value <= 1e6 * (1.0 + abs(upper))):
         t = nearest + 0.5 * (t - nearest)
         point = _at(problem, line, t)
     return t, point

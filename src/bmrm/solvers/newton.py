@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -92,6 +92,10 @@ class Newton(Solver, name="newton"):
         while run.advance():
             yield run.step()
         yield replace(run.last_step(), ended=True)
+
+    def after_cut(self, problem: Problem, memory: Any) -> Any:
+        """Return the memory: a step changes nothing in it."""
+        return memory
 
 
 class _Run:

@@ -94,7 +94,7 @@ class OWLQN(Solver, name="owlqn"):
     def _advance(self, problem: Problem, point: Point, upper: float, memory: Memory, bundle: Bundle) -> Point | None:
         """Return the next point; None if even the pseudo-gradient itself leads nowhere."""
         g = shortest_subgradient(problem, point.w, point.subgradient)
-        while True:
+        while True:  # twice at most: the second time the memory is empty
             p = self._direction(problem, point, g, memory, bundle)
             scale = 1.0 if len(memory) else 1.0 / max(float(np.sqrt(_core.inner(g, g))), 1e-300)
             moved = None if p is None else _search(problem, point, upper, g, p, scale)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -52,7 +53,7 @@ class Balance:
         state = self
         if norm >= self.R:
             R = self.R
-            while norm >= R:
+            while R <= norm < np.inf:  # at most 4200 trips: from the smallest number to the largest
                 R *= np.sqrt(2.0)
             state = Balance(0, 0.0, np.zeros_like(w), float(R))
         t = state.t + 1
@@ -131,7 +132,7 @@ class ProximalBundle(Solver, name="proximal_bundle"):
             balance = Balance.first(lam, w, upper - problem.risk.floor, _dual_norm(regularizer, bundle))
         else:
             w, t, iteration, _, balance = start.memory
-        while True:
+        while True:  # the driver ends it, here and in the other solvers
             if touched is None:
                 iteration += 1
                 if iteration % _REFRESH == 0:  # scores combined many times have lost some digits
@@ -149,12 +150,16 @@ class ProximalBundle(Solver, name="proximal_bundle"):
             w, touched, lower = near.w, None, max(plain.lower, near.lower)
             yield Step(best.w, upper, lower, bundle, (w, t, iteration, best.remembered, balance))
 
+    def after_cut(self, problem: Problem, memory: Any) -> Any:
+        """Return the memory: a step changes nothing in it."""
+        return memory
+
 
 def _touch(problem: Problem, bundle: Bundle, best: Point, upper: float, w: Array) -> tuple[Point, float, Array]:
     """Add the plane at w, or nearer to the best point where the risk overflows; return the best, its J and where."""
     line, t = best.toward(w), 1.0
     point = line.at(t)
-    while not (np.isfinite(point.value) and point.value <= 1e6 * (1.0 + abs(upper))):
+    while t > 0.0 and not (np.isfinite(point.value) and point.value <= 1e6 * (1.0 + abs(upper))):
         t *= 0.5
         point = line.at(t)
     bundle.add_point(point)

@@ -116,7 +116,7 @@ def objective(problem: Problem, point: Point) -> float:
 
 def _advance(problem: Problem, point: Point, upper: float, state: _State, bundle: Bundle, rules: Rules) -> Point | None:
     """Return the minimum along a direction of descent; None if there is none, even with B = I."""
-    while True:
+    while True:  # twice at most: the second time the metric is empty
         descent = descent_direction(
             problem, point, state.g, state.metric.apply, bundle, nearby=state.nearby, eps=rules.eps, k_max=rules.k_max
         )
@@ -181,7 +181,7 @@ def bound(
         if found > solution.lower:
             return found
     cut_toward(point, solution.w, upper, bundle)
-    while Trait.SMOOTH_REGULARIZER in problem.traits:
+    while Trait.SMOOTH_REGULARIZER in problem.traits:  # the gap shrinks by a factor: until rounding at the latest
         solution = solve_master(problem, master, bundle, upper, point.w)
         if not 0.0 < upper - solution.lower < _CLOSES * gap:
             return solution.lower
@@ -194,7 +194,7 @@ def cut_toward(point: Point, w: Array, upper: float, bundle: Bundle) -> None:
     """Add a plane on the way from the point to w, a tenth of it or as far as the risk stays moderate."""
     share, line = 0.1, point.toward(w)
     cut = line.at(share)
-    while not (np.isfinite(cut.value) and cut.value <= 1e6 * (1.0 + abs(upper))):
+    while share > 0.0 and not (np.isfinite(cut.value) and cut.value <= 1e6 * (1.0 + abs(upper))):
         share *= 0.5
         cut = line.at(share)
     bundle.add_point(cut)

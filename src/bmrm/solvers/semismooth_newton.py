@@ -93,6 +93,10 @@ class SemismoothNewton(Solver, name="semismooth_newton"):
             run.advance()
             yield run.step()
 
+    def after_cut(self, problem: Problem, memory: Any) -> Any:
+        """Return the memory: a step changes nothing in it."""
+        return memory
+
 
 class _Run:
     """The inner iterate w, the center s, and the planes of one run."""

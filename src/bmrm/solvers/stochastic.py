@@ -128,6 +128,10 @@ class Stochastic(Solver):
                 progress.lower = max(progress.lower, found)
             yield Step(progress.best, progress.upper, progress.lower, bundle, progress)
 
+    def after_cut(self, problem: Problem, memory: Progress) -> Progress:
+        """Return the memory: the epoch that was cut has left no trace."""
+        return memory
+
     def carry_on(self, problem: Problem, w: Array, carried: Carried | None, rng: np.random.Generator) -> Carried:
         """Run one epoch on a batch of rows, without a certificate.
 

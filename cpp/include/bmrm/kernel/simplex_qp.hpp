@@ -105,7 +105,7 @@ class ActiveSetQp {
     Patience patience;
     optimal_ = false;
     for (steps_ = 0; steps_ < max_steps && !optimal_; ++steps_) {
-      if (steps_ % 8 == 0) patience.check();
+      if (steps_ % 8 == 0 || rows() > kManyRows) patience.check();
       if (step() && !refinement_pays(tol)) optimal_ = !enter(tol) && verified(tol);
     }
     if (!optimal_) settle();
@@ -119,6 +119,7 @@ class ActiveSetQp {
   }
 
  private:
+  static constexpr std::size_t kManyRows = 20;  // a step costs their square times the support
   static constexpr double kNegligible = 1e-14;
   static constexpr double kRounding = 2e-16;
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);

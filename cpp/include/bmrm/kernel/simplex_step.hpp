@@ -43,7 +43,7 @@ class SimplexStep {
   }
 
  private:
-  // Leaves the classes above the level in the list.
+  // Leaves the classes above the level in the list, which gets shorter on each trip but the last.
   template <class Q>
   double level(const Q& q, double q_top) {
     for (;;) {

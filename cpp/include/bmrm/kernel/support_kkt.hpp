@@ -17,6 +17,7 @@
 
 #include "bmrm/kernel/cholesky.hpp"
 #include "bmrm/kernel/gram.hpp"
+#include "bmrm/pool.hpp"
 
 namespace bmrm {
 
@@ -94,7 +95,11 @@ class SupportKkt {
     rho_ = wanted_rho(data);
     factor_.clear();
     scale_.clear();
-    for (std::size_t k = 0; k < S_.size(); ++k) append_row(data, k);
+    Patience patience;
+    for (std::size_t k = 0; k < S_.size(); ++k) {
+      if (k % 64 == 63) patience.check();
+      append_row(data, k);
+    }
     touch();
     updated_ = false;
   }

@@ -61,7 +61,7 @@ class Assignment {
     reached_.clear();
     std::size_t n_open = n_, i = start, r = kNone;
     double length = 0.0;
-    for (;;) {
+    for (;;) {  // each trip takes an open rank, and one of the n is free
       const std::size_t place = nearest(i, length, n_open);
       r = open_[place];
       length = distance_[r];
