@@ -188,6 +188,6 @@ def _multipliers(E: Array, room: Array, c: Array) -> Array | None:
     from scipy.optimize import linprog
 
     look()
-    options = {"time_limit": max(seconds_left(), 1e-3)}
-    answer = linprog(-c, A_ub=E, b_ub=room, bounds=(None, None), method="highs", options=options)
+    limit = max(seconds_left(), 1e-3)
+    answer = linprog(-c, A_ub=E, b_ub=room, bounds=(None, None), method="highs", options={"time_limit": limit})
     return None if answer.status != 0 else np.maximum(-np.asarray(answer.ineqlin.marginals), 0.0)

@@ -227,7 +227,7 @@ class RowVisits:
         bound = self._sample_loss(course.w, order) + float(penalty(course.w))
         eta, best = first, objective(first)
         while not best < bound:  # worse than no step at all: far too long, or there is nothing to gain
-            if eta < _SMALLEST * first or not eta > 0.0:  # 0 from the start where the rows' lengths overflow
+            if eta < _SMALLEST * first or not 0.25 * eta > 0.0:  # next to 0 at once where the rows' lengths overflow
                 return first
             eta, best = 0.25 * eta, objective(0.25 * eta)
         for factor in (2.0, 0.5):

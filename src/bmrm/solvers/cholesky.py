@@ -17,7 +17,7 @@ _WHOLE, _BLOCK = 1500, 256  # columns that LAPACK factors at once (0.1 s), and i
 def factored(M: Array, ridge: float) -> Callable[[Array], Array]:
     """Return g -> (M + ridge I)^-1 g; the ridge grows until the factor exists. Only M's lower triangle is read.
 
-    A matrix of zeros with a ridge of 0, and one with NaN or infinity, have no factor: the solution is then 0.
+    Where there is none, as for zeros with a ridge of 0 or with NaN in M, the solution is 0.
 
     Examples
     --------

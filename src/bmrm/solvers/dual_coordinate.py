@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bmrm import linesearch
+from bmrm._deadline import look
 from bmrm._states import kept
 from bmrm._traits import Trait
 from bmrm.bundle.master import master_for
@@ -150,7 +151,8 @@ class DualCoordinate(Solver, name="dual_coordinate"):
     def _descend(self, rows: Dual, state: _State, goal: float) -> float:
         """Run epochs until the estimated gap has fallen, or is the one asked for; return it."""
         work, unsampled = 0.0, 0
-        while True:
+        while True:  # at most _MOST_EPOCHS for each pass
+            look()  # an epoch of few rows does not
             state.epochs += 1
             key = (state.key + state.epochs * _STRIDE) % 2**64
             everything = state.point.n_active == state.point.active.size

@@ -201,11 +201,16 @@ def tuned_t0(problem: Problem, visits: RowVisits, course: Course, rng: np.random
     lam = problem.lam
 
     def trial(tried: Course, order: Order, eta: float) -> None:
-        visits.descend(tried, order, rule, lam=lam, t0=1.0 / (lam * eta))
+        visits.descend(tried, order, rule, lam=lam, t0=_steps_before(lam * eta))
 
     first = min(1.0 / visits.typical_length(), 1.0 / lam)
     eta = visits.tuned(course, rng, first, trial, lambda w: lam * problem.regularizer.value(w))
-    return max(1.0 / (lam * eta) - 1.0, 0.0)
+    return max(_steps_before(lam * eta) - 1.0, 0.0)
+
+
+def _steps_before(share: float) -> float:
+    """Return 1 / share, as large as numbers get where that is 0."""
+    return 1.0 / max(share, 1.0 / float(np.finfo(np.float64).max))
 
 
 def tuned_eta(problem: Problem, visits: RowVisits, course: Course, rng: np.random.Generator) -> float:

@@ -71,7 +71,7 @@ class LineSearch {
   // smallest number above 0 that takes less than 600 trips.
   bool bracket(double guess) {
     double lower = 0.0;
-    for (double upper = guess > 0.0 ? guess : 1.0; upper < 1e18; lower = upper, upper *= 4.0) {
+    for (double upper = guess; upper < 1e18; lower = upper, upper *= 4.0) {
       lower_ = {lower, p_ + q_ * lower, q_};
       upper_ = {upper, p_ + q_ * upper, q_};
       for (LineTerm* term : terms_) {
