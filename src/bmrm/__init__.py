@@ -32,7 +32,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from bmrm import losses, regularizers, solvers
-from bmrm._errors import DataError
+from bmrm._errors import DataError, FloorError
 from bmrm.certificate import Certificate, Status
 from bmrm.checkpoint import Checkpoint
 from bmrm.data import Dataset, Store, convert, read, read_sequences, write
@@ -77,6 +77,7 @@ __all__ = [
     "Checkpoint",
     "DataError",
     "Dataset",
+    "FloorError",
     "FoldingModel",
     "HierarchicalClassifier",
     "LinearClassifier",

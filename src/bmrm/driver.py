@@ -17,7 +17,8 @@ from bmrm._deadline import GRACE, Overdue, until, without_deadline
 from bmrm._limits import check_limits
 from bmrm.certificate import Certificate, Status
 from bmrm.checkpoint import Checkpoint, Interrupts, Keeper, Snapshot
-from bmrm.problem import Problem, missing
+from bmrm.floor_check import check_below, check_value
+from bmrm.problem import Problem, refusal
 from bmrm.regularizers import Regularizer
 from bmrm.result import Monitor, Record, Result, State
 from bmrm.solvers import SOLVERS, Solver, Start, Step
@@ -77,6 +78,8 @@ def solve(
     ------
     ValueError
         Before the first pass over the data, if the solver does not fit the problem or a value is out of range.
+    FloorError
+        A ValueError: the loss or the risk has a value below the floor it declares.
 
     Examples
     --------
@@ -89,12 +92,9 @@ def solve(
     check_limits(tol, max_iter, max_seconds, seed)
     if monitor is not None and not callable(monitor):
         raise ValueError(f"monitor must be callable with a Record, got {monitor!r}")
-    absent = missing(chosen, problem)
-    if absent:
-        fitting = ", ".join(name for name, other in SOLVERS.items() if not missing(other, problem))
-        raise ValueError(
-            f"solver '{chosen.name}' does not fit this problem: it {' and '.join(absent)}. Solvers that fit: {fitting}"
-        )
+    refused = refusal(chosen, problem, SOLVERS)
+    if refused:
+        raise ValueError(refused)
     with without_deadline() as outer:  # only steps are cut
         run = _Run(problem, chosen, tol, max_iter, max_seconds, monitor, outer)
         if checkpoint is not None:
@@ -253,6 +253,7 @@ class _Run:
         self.upper, self.lower = min(self.upper, step.upper), max(self.lower, step.lower)
         if not self.history and 0.0 < step.upper < 1.0:
             self.scale = step.upper
+        check_value(self.problem, step.w, step.upper, self.scale)
         if self._contradicts(step):
             raise ValueError(
                 f"the lower bound {self.lower:g} exceeds the objective {self.upper:g}: the risk is not convex, or its "
@@ -274,7 +275,10 @@ class _Run:
     def _confirmed(self, step: Step) -> bool:
         """Whether the gap is still closed with the objective computed anew: scores may have been combined."""
         self.upper = self.problem.at_most(step.w)
-        return self._certificate().closes(self.tol, self.scale)
+        closed = self._certificate().closes(self.tol, self.scale)
+        if closed:
+            check_below(self.problem, step.w, self.upper - self.lower, self.scale)
+        return closed
 
     def _certificate(self) -> Certificate:
         return Certificate.of(self.upper, self.lower, self.solver.name)
@@ -387,6 +391,7 @@ def certify(
     """
     point = as_point(problem, w)
     upper = problem.at_most(point)
+    check_value(problem, point, upper, 1.0)
     start = point if np.isfinite(upper) else None
     result = solve(problem, "auto", tol=tol, max_iter=max_iter, max_seconds=max_seconds, start=start)
     return Certificate.of(upper, result.certificate.lower, result.solver)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from bmrm._traits import Trait
 from bmrm.regularizers import Regularizer, Zero
 from bmrm.regularizers import get as get_regularizer
 from bmrm.risks.base import Array, Risk, as_risk
+from bmrm.risks.floor import missing_floor
 from bmrm.risks.scaled import ScaledRisk
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -52,8 +54,16 @@ class Problem:
         self.risk: Risk = as_risk(risk)
         self.regularizer = get_regularizer(regularizer).bind(self.risk.dim, self.risk.unpenalized)
         self.traits: frozenset[Trait] = self.risk.traits | self.regularizer.traits
+        if self.risk.floor == -np.inf:
+            self.traits |= {Trait.UNBOUNDED_RISK}
         weak = Trait.STRONGLY_CONVEX not in self.traits and not isinstance(self.regularizer, Zero)
         if Trait.UNBOUNDED_RISK in self.traits and weak:
+            cure = missing_floor(self.risk)
+            if cure:
+                raise ValueError(
+                    f"regularizer '{self.regularizer.name}' needs a lower bound of the risk: {cure}. Strongly convex "
+                    f"regularizers (l2) need none"
+                )
             raise ValueError(
                 f"the risk has no lower bound, so the regularizer must be strongly convex (l2); "
                 f"'{self.regularizer.name}' is not, and the minimum would be 0 or minus infinity"
@@ -104,3 +114,16 @@ def missing(solver: Any, problem: Problem) -> list[str]:
     needs = [f"needs {trait.value}" for trait in solver.needs if trait not in problem.traits]
     refuses = [f"cannot handle {trait.value}" for trait in solver.refuses if trait in problem.traits]
     return sorted(needs) + sorted(refuses)
+
+
+def refusal(solver: Any, problem: Problem, solvers: Mapping[str, Any]) -> str:
+    """Return why the solver does not fit the problem, and which ones do; empty if it fits."""
+    absent = missing(solver, problem)
+    if not absent:
+        return ""
+    fitting = ", ".join(name for name, other in solvers.items() if not missing(other, problem))
+    cure = missing_floor(problem.risk) if Trait.UNBOUNDED_RISK in solver.refuses else ""
+    return (
+        f"solver '{solver.name}' does not fit this problem: it {' and '.join(absent)}. Solvers that fit: {fitting}"
+        + (f". {cure[0].upper()}{cure[1:]}" if cure else "")
+    )

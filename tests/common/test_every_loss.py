@@ -304,7 +304,7 @@ class DecidesWrongly(Absolute):
         (BelowFloor, "below its floor"),
         (NotSmooth, "jumps"),
         (ForgetsWeights, "do not include the weights"),
-        (ZeroTimesInfinity, "rows of weight 0"),
+        (ZeroTimesInfinity, "overflows at a score of 710.*rows of weight 0"),
         (Overwrites, "scores .* modified"),
         (AcceptsNaN, "accepts a target that is nan"),
         (WrongShape, "shape"),

@@ -120,6 +120,8 @@ def test_refusals_name_every_trait():
 class BareOracle:
     """The mean of |x_i w - y_i|, known through values and subgradients only."""
 
+    floor = 0.0
+
     def __init__(self, X, y):
         self.X, self.y, self.dim = X, y, X.shape[1]
 

@@ -68,7 +68,7 @@ def test_kernels_stop_even_if_each_takes_no_time() -> None:
 class Slow:
     """|w - 1|, 0.6 seconds of work in small pieces for each answer but the first."""
 
-    dim = 1
+    dim, floor = 1, 0.0
 
     def __init__(self, inner: float | None = None) -> None:
         self.asked, self.inner, self.found = 0, inner, []

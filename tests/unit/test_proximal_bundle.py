@@ -44,6 +44,8 @@ def test_a_path_needs_fewer_passes_than_its_runs_alone(risk, solver):
 class Oracle:
     """A risk of which nothing but values and subgradients is known, so many times as large."""
 
+    floor = 0.0
+
     def __init__(self, risk, times=1.0):
         self.dim, self.risk, self.times = risk.dim, risk, times
 

@@ -32,7 +32,7 @@ class Bundle:
     dim : int
         Length of w.
     floor : float
-        A lower bound of the risk, -inf if there is none.
+        A lower bound of the risk, -inf if none is known.
     max_cuts : int, optional
         The most planes kept; by default what fits into 1 GiB. When it is reached, planes that are not needed
         are dropped, and if all are needed, the weakest are replaced by their combination.
@@ -54,7 +54,7 @@ class Bundle:
     def __init__(
         self,
         dim: int,
-        floor: float = 0.0,
+        floor: float = -np.inf,
         max_cuts: int | None = None,
         max_idle: int = 20,
         n_threads: int = 1,

@@ -20,6 +20,8 @@ Task: TypeAlias = Literal[
 
 LOSSES: Registry[Loss] = Registry("loss")
 
+_FORMULA = {"evaluate", "kernel", "compiled"}  # methods that say what the loss is
+
 
 class Loss(ABC):
     """A convex loss of scores: a frozen set of hyper-parameters, without state and without data.
@@ -39,7 +41,9 @@ class Loss(ABC):
     traits : frozenset of Trait
         SMOOTH_RISK, CURVATURE, PIECEWISE where they hold.
     floor : float
-        A known lower bound of the sum (of normalized weights); -inf if there is none.
+        A lower bound of the weighted sum for weights that add up to 1, 0 for a loss that is never negative; -inf, the
+        default, where none is known. A class with an `evaluate` of its own does not inherit it. What needs a floor
+        says so: `l1` and the solvers that refuse "a risk without a known lower bound".
     needs_targets : bool
         False for losses that look at scores only.
     task : str
@@ -56,6 +60,8 @@ class Loss(ABC):
     --------
     >>> import numpy as np, bmrm
     >>> class Square(bmrm.losses.Loss):
+    ...     floor = 0.0
+    ...
     ...     def evaluate(self, scores, targets, weight):
     ...         r = scores - targets
     ...         return 0.5 * float(weight @ r**2), weight * r
@@ -71,11 +77,14 @@ class Loss(ABC):
     takes_offset: ClassVar[bool] = True
     learns_offset: ClassVar[bool] = False
     traits: frozenset[Trait] = frozenset()
-    floor: float = 0.0
+    floor: float = -np.inf
     tilt: float = 0.0
 
     def __init_subclass__(cls, name: str = "", **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        own = vars(cls).keys() | vars(cls).get("__annotations__", {}).keys()
+        if own & _FORMULA and "floor" not in own:
+            cls.floor = -np.inf  # that of another formula says nothing of this one
         if name:
             cls.name = name
             LOSSES[name] = cls

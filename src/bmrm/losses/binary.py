@@ -75,6 +75,7 @@ class Perceptron(MarginLoss, name="perceptron"):
     """
 
     traits = PIECEWISE
+    floor = 0.0
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,7 @@ class SquaredPerceptron(MarginLoss, name="squared_perceptron"):
     """
 
     traits = SMOOTH_PIECEWISE
+    floor = 0.0
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,7 @@ class Hinge(MarginLoss, name="hinge"):
     """
 
     traits = PIECEWISE
+    floor = 0.0
 
 
 @dataclass(frozen=True)
@@ -135,6 +138,7 @@ class SquaredHinge(MarginLoss, name="squared_hinge"):
     """
 
     traits = SMOOTH_PIECEWISE
+    floor = 0.0
 
 
 @dataclass(frozen=True)
@@ -154,6 +158,7 @@ class HuberHinge(MarginLoss, name="huber_hinge"):
     """
 
     h: float = 0.5
+    floor = 0.0
 
     def __post_init__(self) -> None:
         positive(self.h, "h", "huber_hinge")
@@ -184,6 +189,7 @@ class Exponential(MarginLoss, name="exponential"):
     """
 
     traits = SMOOTH
+    floor = 0.0
 
 
 @dataclass(frozen=True)
@@ -204,6 +210,7 @@ class Logistic(MarginLoss, name="logistic"):
     """
 
     traits = SMOOTH
+    floor = 0.0
 
 
 class _OneClass(ScalarLoss):
@@ -240,6 +247,7 @@ class Novelty(_OneClass, name="novelty"):
     """
 
     rho: float = 1.0
+    floor = 0.0
 
     def __post_init__(self) -> None:
         if not isinstance(self.rho, (int, float)) or not np.isfinite(self.rho):

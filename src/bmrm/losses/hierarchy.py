@@ -147,6 +147,7 @@ class HierarchicalHinge(HierarchicalLoss, name="hierarchical_hinge"):
     nodes: Literal["leaves", "all"] = "leaves"
 
     traits = frozenset({Trait.PIECEWISE})
+    floor = 0.0
 
     def __post_init__(self) -> None:
         self._check()
@@ -202,6 +203,7 @@ class HierarchicalSoftmax(HierarchicalLoss, name="hierarchical_softmax"):
     nodes: Literal["leaves", "all"] = "leaves"
 
     traits = frozenset({Trait.SMOOTH_RISK, Trait.CURVED_ROWS})
+    floor = 0.0
 
     def __post_init__(self) -> None:
         self._check()

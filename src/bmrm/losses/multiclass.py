@@ -49,6 +49,7 @@ class MulticlassHinge(ClassLoss, name="multiclass_hinge"):
     n_classes: int | None = None
 
     traits = frozenset({Trait.PIECEWISE, Trait.DUAL_ROWS})
+    floor = 0.0
 
     def __post_init__(self) -> None:
         checked_classes(self.n_classes, self.name)
@@ -109,6 +110,7 @@ class ScaledMulticlassHinge(ClassLoss, name="scaled_multiclass_hinge"):
     n_classes: int | None = None
 
     traits = frozenset({Trait.PIECEWISE})
+    floor = 0.0
 
     def __post_init__(self) -> None:
         positive(self.beta, "beta", self.name, allow_zero=True)
@@ -164,6 +166,7 @@ class Softmax(ClassLoss, name="softmax"):
     n_classes: int | None = None
 
     traits = frozenset({Trait.SMOOTH_RISK, Trait.CURVED_ROWS})
+    floor = 0.0
 
     def __post_init__(self) -> None:
         checked_classes(self.n_classes, self.name)

@@ -71,6 +71,7 @@ class MultilabelHinge(VectorLoss, name="multilabel_hinge"):
 
     task: ClassVar[Literal["multilabel"]] = "multilabel"
     traits = frozenset({Trait.PIECEWISE})
+    floor = 0.0
 
     def __post_init__(self) -> None:
         positive(self.margin, "margin", self.name)

@@ -74,6 +74,7 @@ class MultivariateRegression(VectorLoss, name="multivariate_regression"):
 
     task: ClassVar[Literal["multivariate"]] = "multivariate"
     traits = frozenset({Trait.SMOOTH_RISK, Trait.CURVED_ROWS})
+    floor = 0.0
 
     def __post_init__(self) -> None:
         if self.M is not None:

@@ -130,6 +130,7 @@ class NuEpsilonInsensitive(NuLoss, name="nu_epsilon_insensitive"):
     """
 
     nu: float = 0.5
+    floor = 0.0
 
     def __post_init__(self) -> None:
         self._check()

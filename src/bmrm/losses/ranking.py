@@ -85,6 +85,8 @@ class PairwiseRank(QueryLoss, name="pairwise_rank"):
     Joachims, Optimizing search engines using clickthrough data, 2002; T07 section 3.1.
     """
 
+    floor = 0.0
+
     def encode(self, y: npt.ArrayLike, groups: npt.ArrayLike | None = None) -> Targets:
         """Return the rows by query and increasing grade."""
         values = finite_targets(y)
@@ -225,6 +227,7 @@ class Ndcg(GainLoss, name="ndcg"):
     k: int = 10
     ties: Literal["rows", "together"] = "rows"
     _least = 0.0
+    floor = 0.0
 
     def __post_init__(self) -> None:
         self._check_ties()
@@ -278,6 +281,7 @@ class ExpectedRankUtility(GainLoss, name="expected_rank_utility"):
     half_life: float = 5.0
     ties: Literal["rows", "together"] = "rows"
     _least = 0.0
+    floor = 0.0
 
     def __post_init__(self) -> None:
         self._check_ties()
@@ -325,6 +329,7 @@ class Mrr(PermutationLoss, name="mrr"):
     """
 
     ties: Literal["rows", "together"] = "rows"
+    floor = 0.0
 
     def __post_init__(self) -> None:
         self._check_ties()

@@ -29,6 +29,7 @@ class LeastSquares(ScalarLoss, name="least_squares"):
     """
 
     traits = SMOOTH_PIECEWISE
+    floor = 0.0
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class LeastAbsolute(ScalarLoss, name="least_absolute"):
     """
 
     traits = PIECEWISE
+    floor = 0.0
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,7 @@ class Quantile(ScalarLoss, name="quantile"):
 
     tau: float = 0.5
     traits = PIECEWISE
+    floor = 0.0
 
     def __post_init__(self) -> None:
         between(self.tau, "tau", "quantile")
@@ -111,6 +114,7 @@ class EpsilonInsensitive(ScalarLoss, name="epsilon_insensitive"):
 
     eps: float = 0.1
     traits = PIECEWISE
+    floor = 0.0
 
     def __post_init__(self) -> None:
         positive(self.eps, "eps", "epsilon_insensitive", allow_zero=True)
@@ -142,6 +146,7 @@ class SquaredEpsilonInsensitive(ScalarLoss, name="squared_epsilon_insensitive"):
 
     eps: float = 0.1
     traits = SMOOTH_PIECEWISE
+    floor = 0.0
 
     def __post_init__(self) -> None:
         positive(self.eps, "eps", "squared_epsilon_insensitive", allow_zero=True)
@@ -176,6 +181,7 @@ class Huber(ScalarLoss, name="huber"):
 
     delta: float = 1.0
     traits = SMOOTH_PIECEWISE
+    floor = 0.0
 
     def __post_init__(self) -> None:
         positive(self.delta, "delta", "huber")
@@ -204,6 +210,7 @@ class Poisson(ScalarLoss, name="poisson"):
     """
 
     traits = SMOOTH
+    floor = 0.0
 
     def encode(self, y: npt.ArrayLike, groups: npt.ArrayLike | None = None) -> Targets:
         """Return the targets, all at least 0."""

@@ -71,6 +71,7 @@ class RocArea(PairLoss, name="roc_area"):
     """
 
     task = "classification"
+    floor = 0.0
 
     def encode(self, y: npt.ArrayLike, groups: npt.ArrayLike | None = None) -> Targets:
         """Return the rows, negatives first."""
@@ -109,6 +110,7 @@ class Ordinal(PairLoss, name="ordinal"):
     """
 
     task = "ordinal"
+    floor = 0.0
 
     def encode(self, y: npt.ArrayLike, groups: npt.ArrayLike | None = None) -> Targets:
         """Return the rows by increasing grade."""
@@ -194,6 +196,7 @@ class FBeta(LabelingLoss, name="fbeta"):
 
     beta: float = 1.0
     takes_offset = True
+    floor = 0.0
 
     def __post_init__(self) -> None:
         positive(self.beta, "beta", self.name)
@@ -305,6 +308,8 @@ class RecallAtK(PrecisionAtK, name="recall_at_k"):
     Joachims, A support vector method for multivariate performance measures, 2005.
     """
 
+    floor = -np.inf
+
     def _per(self, targets: Labels) -> int:
         return targets.positives.size
 
@@ -326,6 +331,8 @@ class BreakEven(AtKLoss, name="break_even"):
     ----------
     Joachims, A support vector method for multivariate performance measures, 2005.
     """
+
+    floor = 0.0
 
     def _k(self, targets: Labels) -> int:
         return targets.positives.size

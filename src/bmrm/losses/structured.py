@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from bmrm._registry import Registry
 from bmrm._traits import Trait
 from bmrm.structured.base import Scaling, StructuredModel
@@ -25,6 +27,7 @@ class StructuredLoss:
 
     name: ClassVar[str] = ""
     traits: ClassVar[frozenset[Trait]] = frozenset()
+    floor: ClassVar[float] = -np.inf
 
     def __init_subclass__(cls, name: str = "", **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -66,6 +69,7 @@ class StructuredHinge(StructuredLoss, name="structured_hinge"):
     """
 
     scaling: Scaling = "margin"
+    floor = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -99,6 +103,7 @@ class StructuredLog(StructuredLoss, name="structured_log"):
     """
 
     traits = frozenset({Trait.SMOOTH_RISK})
+    floor = 0.0
 
 
 def structured_loss(loss: str | StructuredLoss, model: StructuredModel) -> StructuredLoss:

@@ -109,7 +109,8 @@ def check_loss(loss: Loss) -> None:
         )
     if loss.task not in _TASKS or loss.learns_offset or not np.isfinite(loss.floor):
         raise ValueError(
-            f"loss '{loss.name}' is not for several owners; expected one for {', '.join(_TASKS)} that has a lower bound"
+            f"loss '{loss.name}' is not for several owners; expected one for {', '.join(_TASKS)} that "
+            f"declares a lower bound (its 'floor')"
         )
 
 

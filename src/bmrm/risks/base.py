@@ -32,7 +32,7 @@ class Risk(ABC):
     dim : int
         Length of w.
     floor : float
-        A known lower bound of R; -inf if there is none.
+        A lower bound of R; -inf, the default, where none is known. ``floor = 0.0`` says that R is never negative.
     traits : frozenset of Trait
     unpenalized : tuple of int
         Coordinates that a regularizer without weights of its own leaves free (the constant column).
@@ -49,7 +49,7 @@ class Risk(ABC):
     """
 
     dim: int
-    floor: float = 0.0
+    floor: float = -np.inf
     traits: frozenset[Trait] = frozenset()
     unpenalized: tuple[int, ...] = ()
     products: int = 0
@@ -205,7 +205,7 @@ class OracleRisk(Risk):
                 raise TypeError(f"a risk needs 'dim' and 'evaluate(w)'; {type(oracle).__name__} has no '{needed}'")
         self.oracle = oracle
         self.dim = int(oracle.dim)
-        self.floor = float(getattr(oracle, "floor", 0.0))
+        self.floor = float(getattr(oracle, "floor", -np.inf))
         self.traits = frozenset(getattr(oracle, "traits", ()))
         self.unpenalized = tuple(getattr(oracle, "unpenalized", ()))
 

@@ -33,7 +33,8 @@ def fingerprint(risk: Risk) -> dict[str, Any]:
     value, a = risk.evaluate(np.zeros(risk.dim))
     risk.products = products
     size = float(np.sqrt(_core.inner(a, a)))
-    return {"risk": type(risk).__name__, "length of w": risk.dim, "R(0)": f"{value:.6g}", "slope at 0": f"{size:.6g}"}
+    known = {"risk": type(risk).__name__, "length of w": risk.dim, "floor": risk.floor}
+    return known | {"R(0)": f"{value:.6g}", "slope at 0": f"{size:.6g}"}
 
 
 @fingerprint.register
@@ -42,6 +43,7 @@ def _(risk: LinearRisk) -> dict[str, Any]:
     shards = {"number of shards": len(matrix.parts)} if isinstance(matrix, ShardedMatrix) else {}
     return {
         "loss": described(risk.loss),
+        "floor": risk.floor,
         "rows": matrix.n_rows,
         "columns": matrix.n_cols,
         "entries": matrix.n_entries,

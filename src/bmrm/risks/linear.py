@@ -233,8 +233,8 @@ class LinearRisk(Risk):
         return self.design.column_sizes()
 
     def bracket(self) -> list[Array]:
-        """Return w = 0 with the learned offset on both sides of the scores, where the loss has no floor."""
-        if np.isfinite(self.floor):
+        """Return w = 0 with the constant on both sides of the scores, where the loss has one constant and no floor."""
+        if np.isfinite(self.floor) or not self.design.intercept or self.n_outputs > 1:
             return []
         points = np.zeros((2, self.dim))
         points[:, -1] = [-1.0, 1.0]

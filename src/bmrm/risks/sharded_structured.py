@@ -97,6 +97,7 @@ class ShardedStructuredRisk(RemoteRisk):
                 f"there are {placed.n_shards} shards, but {len(X)} lists of inputs and {len(y)} of outputs"
             )
         self.loss, self.model, self.traits, self.dim = loss, loss.model, loss.traits, loss.model.dim
+        self.floor = loss.floor
         if isinstance(self.model, ScoredModel):
             self.traits |= {Trait.CACHED_LINE}
             self.cheap_lines = True

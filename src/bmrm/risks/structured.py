@@ -66,7 +66,7 @@ class StructuredRisk(Risk):
     ) -> None:
         if not isinstance(loss, StructuredLoss):
             raise TypeError(f"loss must be a StructuredHinge or a StructuredLog, got {loss!r}")
-        self.loss, self.model, self.traits = loss, loss.model, loss.traits
+        self.loss, self.model, self.traits, self.floor = loss, loss.model, loss.traits, loss.floor
         self.n_threads = checked_threads(n_threads)
         self.examples = self.model.encode(X, y)
         self.dim = self.model.dim

@@ -26,6 +26,8 @@ from bmrm.testing._assertions import (
 _ROWS = 24
 _ROUNDING = 1e-9
 _STEP = 1e-6
+# Scores at which losses may overflow: exp does beyond 709, its square beyond 354.
+_FAR = tuple(sign * size for size in (1e2, 354.0, 710.0, 1e3, 1e4, 1e8) for sign in (1.0, -1.0))
 
 
 @dataclass(frozen=True)
@@ -57,8 +59,9 @@ def check_loss(loss: Loss, rng: np.random.Generator | None = None) -> None:
 
     Losses of groups and of all rows must not mind the scale of the weights, and refuse weights they cannot take.
     Looked at are random scores, scores at the targets and at the loss's parameters (where kinks are likely), and
-    scores up to 1e8. A smooth loss is compared with finite differences, a compiled one with its `evaluate`; its
-    proximal map must satisfy z + q s = v with s a subgradient at z.
+    scores up to 1e8. A loss may overflow there, to inf, if rows of weight 0 still count for nothing. A smooth loss is
+    compared with finite differences, a compiled one with its `evaluate`; its proximal map must satisfy z + q s = v with
+    s a subgradient at z.
     Pickling is tried where the class can be imported by its name.
 
     Parameters
@@ -87,6 +90,8 @@ def check_loss(loss: Loss, rng: np.random.Generator | None = None) -> None:
     """
     case = _case(loss, np.random.default_rng(0) if rng is None else rng)
     _check_shapes(case)
+    with np.errstate(over="ignore", invalid="ignore"):
+        _check_overflow(case)
     _check_inputs_untouched(case)
     _check_weights(case)
     _check_convex(case)
@@ -150,9 +155,27 @@ def _check_shapes(case: _Case) -> None:
             np.shape(slopes) == f.shape,
             f"the slopes of {case.name} have shape {np.shape(slopes)}, not the shape {f.shape} of the scores",
         )
-        require(np.isfinite(value), f"the value of {case.name} is {value} at moderate scores")
+        what = "overflows: its value" if np.isinf(value) else "is no number: its value"
+        require(np.isfinite(value), f"{case.name} {what} is {value} at scores of at most {np.abs(f).max():g} in size")
         bad = np.flatnonzero(~np.isfinite(slopes))
         require(bad.size == 0, f"the slope of {case.name} is not finite in row {bad[:1]} at moderate scores")
+
+
+def _check_overflow(case: _Case) -> None:
+    """What overflows is inf, which says so, and is not seen of rows of weight 0."""
+    for score in _FAR:
+        f = np.full_like(case.points[0], score)
+        value, slopes = case.at(f)
+        if np.isfinite(value):
+            continue
+        where = f"{case.name} overflows at a score of {score:g}"
+        require(value == np.inf, f"{where}: its value is {value} there, and must be inf")
+        require(not np.isnan(slopes).any(), f"{where}: its slope is nan there")
+        if case.loss.couples != "row":
+            continue
+        value, slopes = case.at(f, np.zeros(_ROWS))
+        counts = f"{where}, and rows of weight 0 then count {value} instead of 0 (0 times inf): leave them out"
+        require(value == 0.0 and not slopes.any(), counts)
 
 
 def _check_inputs_untouched(case: _Case) -> None:
