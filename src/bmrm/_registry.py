@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
-from typing import TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -28,14 +28,33 @@ class Registry(dict[str, type[T]]):
     ----------
     kind : str
         What the names stand for, used in messages.
+    aliases : mapping, optional
+        Other names that are understood, with those they stand for. They are not listed.
+
+    Examples
+    --------
+    >>> from bmrm._registry import Registry
+    >>> shapes = Registry("shape", {"ball": "sphere"})
+    >>> shapes["sphere"] = object
+    >>> shapes["ball"] is object, "ball" in shapes, list(shapes)
+    (True, True, ['sphere'])
     """
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, aliases: Mapping[str, str] | None = None) -> None:
         super().__init__()
-        self.kind = kind
+        self.kind, self.aliases = kind, dict(aliases or {})
 
-    def __missing__(self, name: object) -> type[T]:
-        raise unknown_name(self.kind, name, self)
+    def __missing__(self, name: Any) -> type[T]:
+        if isinstance(name, str) and name in self.aliases:
+            return self[self.aliases[name]]
+        raise unknown_name(self.kind, name, [*self, *self.aliases])
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or (isinstance(name, str) and name in self.aliases)
+
+    def get(self, name: Any, default: Any = None) -> Any:
+        """Return what the name or alias stands for, or the default."""
+        return super().get(self.aliases.get(name, name), default)
 
     def make(self, name: str, parameters: dict[str, object]) -> T:
         """Make the object of that name; wrong parameters raise one clear error.

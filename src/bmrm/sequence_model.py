@@ -116,7 +116,7 @@ class SequenceModel:
         X : list of sequences
             As in training; attributes that did not occur there are ignored.
         n_threads : int, optional
-            All cores by default.
+            All cores by default, or for -1 (all but one for -2).
         """
         examples = self.chain.encode(self.attributes.encode(X))
         found = self.chain.decode(examples, self.coef, checked_threads(n_threads))

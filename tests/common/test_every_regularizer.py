@@ -171,7 +171,7 @@ def test_reach_of_the_elastic_net_is_attained(rng):
 
 
 def test_wrong_length():
-    with pytest.raises(ValueError, match="2 weights, but w has 3 coordinates"):
+    with pytest.raises(ValueError, match="2 weights, expected 3, one for each coefficient"):
         L2(weights=[1.0, 1.0]).bind(3)
 
 

@@ -12,6 +12,7 @@ import pytest
 from commands import COLUMNS, FILES, ROWS, bad, good, run, write_files
 
 import bmrm
+from bmrm.data.threads import default_threads
 
 
 @pytest.fixture(autouse=True)
@@ -313,3 +314,29 @@ def test_a_second_file_counts_like_the_training_file(tmp_path):
     assert run("train", train, "--model", model, "--quiet").exit_code == 0
     assert bmrm.load(model).config["zero_based"] == "true"
     assert run("predict", model, test, "--quiet").output.split() == ["1", "-1"]
+
+
+@pytest.mark.parametrize(
+    ("alias", "name", "file"),
+    [
+        ("absolute_error", "least_absolute", "real.svm"),
+        ("f1", "fbeta", "two.svm"),
+        ("log_loss", "logistic", "two.svm"),
+        ("pinball", "quantile", "real.svm"),
+        ("roc_auc", "roc_area", "two.svm"),
+        ("squared_error", "least_squares", "real.svm"),
+    ],
+)
+def test_names_of_metrics(files, alias, name, file):
+    good("train", file, "--loss", alias, "--model", "m.bmrm", "--lam", 0.1)
+    assert bmrm.load("m.bmrm").loss.name == name
+
+
+def test_unknown_losses_are_answered_with_aliases_too(files):
+    assert "'log_loss'" in bad("train", "two.svm", "--loss", "logg_loss")
+
+
+def test_all_cores(files):
+    good("train", "two.svm", "--threads", -1, "--model", "m.bmrm")
+    assert bmrm.load("m.bmrm").config["threads"] == default_threads()
+    assert "--threads" in bad("train", "two.svm", "--threads", 0)

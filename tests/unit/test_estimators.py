@@ -291,7 +291,7 @@ BAD: list[tuple[type, dict[str, Any], tuple[Any, Any], dict[str, Any], str]] = [
     (LinearClassifier, {"class_weight": "even"}, GOOD, {}, "class_weight must be a dict, 'balanced' or None, got"),
     (LinearClassifier, {"solver": "lbfg"}, GOOD, {}, "unknown solver 'lbfg'. Did you mean 'lbfgs'"),
     (LinearClassifier, {"tol": -1.0}, GOOD, {}, "tol must be a number of at least 0, got -1.0"),
-    (LinearClassifier, {"n_threads": 0}, GOOD, {}, "n_threads must be a whole number of at least 1, got 0"),
+    (LinearClassifier, {"n_threads": 0}, GOOD, {}, "n_threads must be a whole number of at least 1, or -1"),
     (LinearClassifier, {"fit_intercept": False, "penalize_intercept": True}, GOOD, {}, "needs fit_intercept=True"),
     (LinearClassifier, {}, ([[0.0], [1.0]], ["a", "a"]), {}, "y has one class only, "),
     (LinearClassifier, {}, ([[0.0], [1.0]], [0.3, 0.7]), {}, "Unknown label type: continuous"),

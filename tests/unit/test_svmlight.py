@@ -176,7 +176,7 @@ def test_errors_of_whole_files(tmp_path):
 
 @pytest.mark.parametrize(
     "options",
-    [{"zero_based": "yes"}, {"n_features": -1}, {"n_features": 2**63}, {"dtype": int}, {"n_threads": 0}],
+    [{"zero_based": "yes"}, {"n_features": -1}, {"n_features": 2**63}, {"dtype": int}],
 )
 def test_bad_options(read, options):
     with pytest.raises(ValueError, match=f"^{next(iter(options))} is"):

@@ -20,6 +20,7 @@ from bmrm.cli.targets import Extras
 from bmrm.data.atomic import remove_leftovers
 from bmrm.data.compress import SUFFIXES
 from bmrm.data.text import inner_suffix
+from bmrm.data.threads import checked_threads
 from bmrm.losses import LOSSES, Loss
 from bmrm.losses.ranking import for_ranking
 from bmrm.losses.structured import STRUCTURED_LOSSES
@@ -159,7 +160,7 @@ class TrainOptions:
     def make_parts(self) -> Parts:
         """Return the loss, the regularizer and the solver that are named."""
         if self.loss not in LOSSES:
-            raise unknown_name("loss", self.loss, [*LOSSES, *STRUCTURED_LOSSES])
+            raise unknown_name("loss", self.loss, [*LOSSES, *LOSSES.aliases, *STRUCTURED_LOSSES])
         given = [parameter(text)[0] for text in self.loss_param]
         return Parts(
             for_ranking(made(LOSSES, self.loss, self.loss_param), given),
@@ -239,3 +240,12 @@ def _expected(option: click.Parameter) -> tuple[tuple[type, ...], str]:
     if isinstance(option.type, click.types.FloatParamType):
         return (int, float), "a number"
     return (str,), "text"
+
+
+def thread_count(ctx: click.Context, option: click.Parameter, value: int | None) -> int | None:
+    """Return the number of threads as the rest of the library takes it, or raise an error that names the flag."""
+    try:
+        checked_threads(value)
+    except ValueError:
+        raise click.BadParameter(f"{value} is no number of threads; expected at least 1, or -1 for all cores") from None
+    return value

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from bmrm.cli.application import one_interrupt
+from bmrm.cli.options import thread_count
 from bmrm.data import read
 from bmrm.data.compress import SUFFIXES
 from bmrm.owners import TLS, GuardSettings, Owner, ShardServer
@@ -42,7 +43,7 @@ _SETTINGS = GuardSettings()
 @click.option("--log", type=_PATH, help="Where all that leaves this machine is noted, as JSON lines.")
 @click.option("--zero-based", type=click.Choice(["auto", "true", "false"]), default="auto", show_default=True,
               help="Whether feature indices of svmlight text start at 0; owners must agree.")  # fmt: skip
-@click.option("--threads", type=click.IntRange(min=1), help="Number of threads.  [default: all cores]")
+@click.option("--threads", type=int, callback=thread_count, help="Number of threads, -1 for all cores.  [default: -1]")
 @click.option("--quiet", is_flag=True, help="Write nothing but errors.")
 def serve(file: Path, **options: Any) -> int:
     """Let a coordinator ('bmrm train --owners') ask for sums over the rows of FILE, which stays here.

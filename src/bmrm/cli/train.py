@@ -16,7 +16,7 @@ from bmrm.cli.application import NOT_CERTIFIED, one_interrupt, plain_warnings
 from bmrm.cli.engines import busy_line, busy_times, engine_of, sharded_data
 from bmrm.cli.files import check_writable, plain_label
 from bmrm.cli.fit import Fit, fit
-from bmrm.cli.options import TrainOptions, read_config
+from bmrm.cli.options import TrainOptions, read_config, thread_count
 from bmrm.cli.owners import fit_owners, refuse_data_options
 from bmrm.cli.report import ending, trained
 from bmrm.cli.sequences import train_sequences
@@ -48,7 +48,7 @@ _PARAMETER: dict[str, Any] = {"multiple": True, "metavar": "NAME=VALUE"}
 @click.option("--tol", type=float, default=1e-3, show_default=True, help="Relative gap to be proved.")
 @click.option("--max-iter", type=_COUNT, help="Limit of iterations (for each class).")
 @click.option("--max-seconds", type=_POSITIVE, help="Limit of time.")
-@click.option("--threads", type=_COUNT, help="Number of threads.  [default: all cores]")
+@click.option("--threads", type=int, callback=thread_count, help="Number of threads, -1 for all cores.  [default: -1]")
 @click.option("--intercept/--no-intercept", default=None,
               help="Learn an unpenalized constant.  "
               "[default: yes, where the loss depends on one, but for novelty]")  # fmt: skip

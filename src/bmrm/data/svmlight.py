@@ -18,9 +18,12 @@ from bmrm._errors import DataError
 from bmrm.data.atomic import atomic
 from bmrm.data.compress import SUFFIXES, compressing, decompress
 from bmrm.data.dataset import Dataset, label_sets
+from bmrm.data.threads import checked_threads
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
+
+_MOST_THREADS = 1024  # each has buffers of its own
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
@@ -81,7 +84,7 @@ def read_svmlight(
     kind = np.dtype(dtype)
     if kind not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise ValueError(f"dtype is {kind}; expected float64 or float32")
-    columns, threads = _feature_count(n_features), _thread_count(n_threads)
+    columns, threads = _feature_count(n_features), min(checked_threads(n_threads), _MOST_THREADS)
     text = text_of(Path(path))
     try:
         parsed = _core.parse_svmlight(
@@ -109,15 +112,6 @@ def _feature_count(n_features: int | None) -> int | None:
     if not 0 <= count < 1 << 63:
         raise ValueError(f"n_features is {count}; expected a number from 0 to 2^63 - 1")
     return count
-
-
-def _thread_count(n_threads: int | None) -> int:
-    if n_threads is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    count = operator.index(n_threads)
-    if count < 1:
-        raise ValueError(f"n_threads is {count}; expected at least 1")
-    return min(count, 1024)
 
 
 def text_of(path: Path, start: int = 0, stop: int | None = None) -> NDArray[np.uint8]:

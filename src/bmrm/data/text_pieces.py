@@ -15,7 +15,7 @@ from bmrm.data.compress import streamed
 from bmrm.data.pieces import Piece
 from bmrm.data.source_options import PIECE_BYTES, FilePart, SourceOptions
 from bmrm.data.svmlight import text_of
-from bmrm.data.threads import default_threads
+from bmrm.data.threads import checked_threads
 
 _LINE = re.compile(r"line (\d+)")
 _COUNTS_FROM_ONE = "counts from 1"  # says the parser of an index 0: that is a wrong option, not a wrong line
@@ -83,7 +83,7 @@ def _piece(
     text: NDArray[np.uint8], part: FilePart, options: SourceOptions, rows: int, n_threads: int | None = None
 ) -> Piece:
     settled = None if options.zero_based == "auto" else options.zero_based
-    parsed = _core.parse_svmlight(text, settled, None, None, False, n_threads or default_threads())
+    parsed = _core.parse_svmlight(text, settled, None, None, False, checked_threads(n_threads))
     values, indices, indptr, width, labels, ends, groups, from_zero = parsed
     if len(values):
         options.zero_based = from_zero

@@ -79,6 +79,7 @@ class LinearModel(RiskMinimizer):
             raise ValueError(
                 f"loss '{loss.name or type(loss).__name__}' is for {loss.task}; "
                 f"{type(self).__name__} takes losses for {' or '.join(self._tasks)}: {', '.join(fitting)}"
+                + _how_to_say_it(loss, self._tasks[0])
             )
         if _of_a_score(type(loss)):
             raise ValueError(
@@ -116,7 +117,7 @@ class LinearModel(RiskMinimizer):
         risk = linear_risk(sample.design, target, sample.loss, sample.weight, sample.groups, offset=sample.offset)
         if self.penalize_intercept:
             risk.unpenalized = ()
-        return Problem(risk, self.regularizer, sample.lam)
+        return Problem(risk, self._chosen_regularizer(), sample.lam)
 
     def _starts(self, sample: Sample, n_problems: int) -> Array | None:
         """Return the points where the last fit ended, if they have the right shape."""
@@ -139,6 +140,14 @@ class LinearModel(RiskMinimizer):
         scores = design.widened(len(coef)).dot(np.ascontiguousarray(coef.T).reshape(-1)).reshape(-1, len(coef))
         scores += constants
         return scores if offset is None else scores + row_vector(offset, design.n_rows, "offset")[:, None]
+
+
+def _how_to_say_it(loss: Loss, task: str) -> str:
+    """Return how a loss of one's own says what it is for, if it does not."""
+    said = any("task" in vars(cls) for cls in type(loss).__mro__ if cls is not Loss)
+    if said or type(loss).__module__.startswith("bmrm."):
+        return ""
+    return f". A loss of your own is for regression unless it says otherwise: write task = '{task}' in its class"
 
 
 def _of_a_score(cls: type[Loss]) -> bool:

@@ -59,7 +59,9 @@ class HierarchicalClassifier(ClassifierMixin, JointModel):  # type: ignore[misc]
         ``costs[true][predicted]``, as for `LinearClassifier`, over ``classes_``; the distance in the tree by default.
     nodes : {"auto", "leaves", "all"}, default="auto"
         Which nodes may be predicted; "auto" means all of them if an inner one is the label of a row, else the leaves.
-    regularizer, lam, C, fit_intercept, penalize_intercept, solver, tol, max_iter, max_seconds, n_threads, warm_start
+    regularizer, regularizer_params
+        As for `LinearClassifier`.
+    lam, C, fit_intercept, penalize_intercept, solver, tol, max_iter, max_seconds, n_threads, warm_start
         As for `LinearClassifier`.
     random_state, verbose
         As for `LinearClassifier`.
@@ -100,6 +102,7 @@ class HierarchicalClassifier(ClassifierMixin, JointModel):  # type: ignore[misc]
         costs: Any = None,
         nodes: str = "auto",
         regularizer: str | Regularizer = "l2",
+        regularizer_params: dict[str, Any] | None = None,
         lam: float = LAM,
         C: float | None = None,
         fit_intercept: bool = True,
@@ -118,6 +121,7 @@ class HierarchicalClassifier(ClassifierMixin, JointModel):  # type: ignore[misc]
         self.costs = costs
         self.nodes = nodes
         self.regularizer = regularizer
+        self.regularizer_params = regularizer_params
         self.lam = lam
         self.C = C
         self.fit_intercept = fit_intercept

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from bmrm import _core, solvers
+from bmrm import _core, regularizers, solvers
 from bmrm._deadline import GRACE, within
 from bmrm._limits import check_limits
 from bmrm.certificate import Certificate, Status
@@ -24,6 +24,7 @@ from bmrm.checkpoint import Checkpoint
 from bmrm.driver import Monitor, Record, Result, solve
 from bmrm.estimators.callbacks import CallbackSupportMixin, FitTask, Iterations, Watched
 from bmrm.estimators.offset import centered
+from bmrm.estimators.parameters import NestedParameters
 from bmrm.problem import Problem
 from bmrm.regularizers import Regularizer
 from bmrm.risks.base import Array
@@ -82,10 +83,11 @@ class Task(Protocol):
         """Length of w."""
 
 
-class RiskMinimizer(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
+class RiskMinimizer(CallbackSupportMixin, NestedParameters, BaseEstimator):  # type: ignore[misc]
     """An estimator fitted by minimizing lam Omega(w) + R(w); the parameters are documented in the subclasses."""
 
     regularizer: str | Regularizer
+    regularizer_params: dict[str, Any] | None
     lam: float
     C: float | None
     solver: str | solvers.Solver
@@ -102,7 +104,7 @@ class RiskMinimizer(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     loss_: Any
     objective_: float
     relative_gap_: float
-    status_: Status
+    _status: str  # the name of `status_`: an enumeration does not survive every way of storing an estimator
 
     @abstractmethod
     def _problem(self, sample: Any, target: Any) -> Problem:
@@ -115,6 +117,22 @@ class RiskMinimizer(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     @abstractmethod
     def _coefficients(self, points: Array) -> dict[str, Any]:
         """Return the fitted attributes that hold the points (k, dim)."""
+
+    @property
+    def status_(self) -> Status:
+        """Why the fit ended."""
+        if "_status" not in vars(self):
+            raise AttributeError(f"this {type(self).__name__} has no attribute 'status_': it is not fitted")
+        return Status[self._status]
+
+    def _chosen_regularizer(self) -> Regularizer:
+        """Return the regularizer; parameters beside an object raise an error."""
+        if isinstance(self.regularizer, Regularizer) and self.regularizer_params:
+            raise ValueError(
+                f"regularizer_params={self.regularizer_params!r} are for a regularizer given by its name; "
+                f"'{self.regularizer.name}' is an object and has its own"
+            )
+        return regularizers.get(self.regularizer, **(self.regularizer_params or {}))
 
     def _chosen_lam(self, total_weight: float) -> float:
         if self.C is None:
@@ -229,7 +247,7 @@ class RiskMinimizer(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
             "gap_": total.gap,
             "relative_gap_": total.relative_gap if np.isfinite(total.gap) else np.inf,
             "converged_": status is Status.CONVERGED,
-            "status_": status,
+            "_status": status.name,
             "history_": fits[0].history if single else [fit.history for fit in fits],
             "n_iter_": max(len(fit.history) for fit in fits),
         }

@@ -33,7 +33,9 @@ class MultilabelClassifier(ClassifierMixin, JointModel):  # type: ignore[misc]
         A loss for label sets.
     loss_params : dict, optional
         Parameters of a loss given by its name, for example ``{"margin": 2.0}``.
-    regularizer, lam, C, fit_intercept, penalize_intercept, solver, tol, max_iter, max_seconds, n_threads, warm_start
+    regularizer, regularizer_params
+        As for `LinearClassifier`.
+    lam, C, fit_intercept, penalize_intercept, solver, tol, max_iter, max_seconds, n_threads, warm_start
         As for `LinearClassifier`.
     random_state, verbose
         As for `LinearClassifier`.
@@ -72,6 +74,7 @@ class MultilabelClassifier(ClassifierMixin, JointModel):  # type: ignore[misc]
         loss: str | Loss = "multilabel_hinge",
         loss_params: dict[str, Any] | None = None,
         regularizer: str | Regularizer = "l2",
+        regularizer_params: dict[str, Any] | None = None,
         lam: float = LAM,
         C: float | None = None,
         fit_intercept: bool = True,
@@ -88,6 +91,7 @@ class MultilabelClassifier(ClassifierMixin, JointModel):  # type: ignore[misc]
         self.loss = loss
         self.loss_params = loss_params
         self.regularizer = regularizer
+        self.regularizer_params = regularizer_params
         self.lam = lam
         self.C = C
         self.fit_intercept = fit_intercept

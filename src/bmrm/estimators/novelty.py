@@ -35,6 +35,9 @@ class NoveltyDetector(OutlierMixin, LinearModel):  # type: ignore[misc]
     regularizer : str or Regularizer, default="l2"
         A name of ``bmrm.regularizers.REGULARIZERS`` or an object, which may carry weights and bounds for the
         coordinates.
+    regularizer_params : dict, optional
+        Parameters of a regularizer given by its name, for example ``{"r": 0.5}`` for elastic_net. Those of an object
+        are named ``regularizer__r`` in `set_params` and in searches, as ``loss__tau`` is for a loss.
     lam : float, default=1e-4
         How much the regularizer counts against the mean loss. With the loss nu_novelty it only scales the scores.
     C : float, optional
@@ -52,7 +55,7 @@ class NoveltyDetector(OutlierMixin, LinearModel):  # type: ignore[misc]
     max_seconds : float, optional
         The longest time for the fit; no limit by default.
     n_threads : int, optional
-        All cores by default. The result is the same for any number.
+        All cores by default, or for -1 (all but one for -2). The result is the same for any number.
     warm_start : bool, default=False
         Whether to begin where the last fit ended.
     random_state : int, RandomState or None
@@ -110,6 +113,7 @@ class NoveltyDetector(OutlierMixin, LinearModel):  # type: ignore[misc]
         loss: str | Loss = "nu_novelty",
         loss_params: dict[str, Any] | None = None,
         regularizer: str | Regularizer = "l2",
+        regularizer_params: dict[str, Any] | None = None,
         lam: float = LAM,
         C: float | None = None,
         solver: str | Solver = "auto",
@@ -124,6 +128,7 @@ class NoveltyDetector(OutlierMixin, LinearModel):  # type: ignore[misc]
         self.loss = loss
         self.loss_params = loss_params
         self.regularizer = regularizer
+        self.regularizer_params = regularizer_params
         self.lam = lam
         self.C = C
         self.solver = solver

@@ -30,7 +30,9 @@ class OrdinalRegressor(RegressorMixin, JointModel):  # type: ignore[misc]
     ----------
     loss : str or Loss, default="ordinal"
     loss_params : dict, optional
-    regularizer, lam, C, solver, tol, max_iter, max_seconds, n_threads, warm_start, random_state, verbose
+    regularizer, regularizer_params
+        As for `LinearClassifier`.
+    lam, C, solver, tol, max_iter, max_seconds, n_threads, warm_start, random_state, verbose
         As for `LinearClassifier`. There is no intercept: the thresholds take its place.
 
     Attributes
@@ -66,6 +68,7 @@ class OrdinalRegressor(RegressorMixin, JointModel):  # type: ignore[misc]
         loss: str | Loss = "ordinal",
         loss_params: dict[str, Any] | None = None,
         regularizer: str | Regularizer = "l2",
+        regularizer_params: dict[str, Any] | None = None,
         lam: float = LAM,
         C: float | None = None,
         solver: str | Solver = "auto",
@@ -80,6 +83,7 @@ class OrdinalRegressor(RegressorMixin, JointModel):  # type: ignore[misc]
         self.loss = loss
         self.loss_params = loss_params
         self.regularizer = regularizer
+        self.regularizer_params = regularizer_params
         self.lam = lam
         self.C = C
         self.solver = solver

@@ -22,7 +22,7 @@ _OF_A_FIT = (
     "gap_",
     "relative_gap_",
     "converged_",
-    "status_",
+    "_status",
     "history_",
 )
 

@@ -31,7 +31,9 @@ class Ranker(JointModel):
     loss_params : dict, optional
         Parameters of a loss given by its name, for example ``{"k": 10}``. Where they do not say how documents of equal
         grade are treated, it is ``{"ties": "together"}`` here and on the command line.
-    regularizer, lam, C, solver, tol, max_iter, max_seconds, n_threads, warm_start, random_state, verbose
+    regularizer, regularizer_params
+        As for `LinearClassifier`.
+    lam, C, solver, tol, max_iter, max_seconds, n_threads, warm_start, random_state, verbose
         As for `LinearClassifier`. There is no intercept: it would move all scores alike.
 
     Attributes
@@ -64,6 +66,7 @@ class Ranker(JointModel):
         loss: str | Loss = "pairwise_rank",
         loss_params: dict[str, Any] | None = None,
         regularizer: str | Regularizer = "l2",
+        regularizer_params: dict[str, Any] | None = None,
         lam: float = LAM,
         C: float | None = None,
         solver: str | Solver = "auto",
@@ -78,6 +81,7 @@ class Ranker(JointModel):
         self.loss = loss
         self.loss_params = loss_params
         self.regularizer = regularizer
+        self.regularizer_params = regularizer_params
         self.lam = lam
         self.C = C
         self.solver = solver

@@ -60,12 +60,14 @@ class ScoreClassifier(ClassifierMixin, JointModel):  # type: ignore[misc]
     Parameters
     ----------
     score : str, default="roc_area"
-        One of roc_area, f1, fbeta, precision_at_k, recall_at_k, break_even. The fitted estimator's method of the same
-        name, ``model.score(X, y)``, returns this score on other rows.
+        One of roc_area (or roc_auc), f1, fbeta, precision_at_k, recall_at_k, break_even. The fitted estimator's method
+        of the same name, ``model.score(X, y)``, returns this score on other rows.
     score_params : dict, optional
         Parameters of the loss: ``{"beta": 2.0}`` for fbeta, ``{"k": 100}`` (or a share of the rows, ``{"k": 0.1}``)
         for precision and recall at k.
-    regularizer, lam, C, solver, tol, max_iter, max_seconds, n_threads, warm_start, random_state, verbose
+    regularizer, regularizer_params
+        As for `LinearClassifier`.
+    lam, C, solver, tol, max_iter, max_seconds, n_threads, warm_start, random_state, verbose
         As for `LinearClassifier`. The threshold takes the place of an intercept; for f1 and fbeta one is learned, too,
         because their loss depends on how many rows have a score above 0.
 
@@ -106,6 +108,7 @@ class ScoreClassifier(ClassifierMixin, JointModel):  # type: ignore[misc]
         score: str = "roc_area",
         score_params: dict[str, Any] | None = None,
         regularizer: str | Regularizer = "l2",
+        regularizer_params: dict[str, Any] | None = None,
         lam: float = LAM,
         C: float | None = None,
         solver: str | Solver = "auto",
@@ -120,6 +123,7 @@ class ScoreClassifier(ClassifierMixin, JointModel):  # type: ignore[misc]
         self.score = score
         self.score_params = score_params
         self.regularizer = regularizer
+        self.regularizer_params = regularizer_params
         self.lam = lam
         self.C = C
         self.solver = solver
@@ -144,9 +148,10 @@ class ScoreClassifier(ClassifierMixin, JointModel):  # type: ignore[misc]
     def loss(self) -> Any:  # type: ignore[override]
         """The loss that the score names."""
         given = self.__dict__["score"]
-        if given not in _SCORES:
+        name = losses.LOSSES.aliases.get(given, given) if isinstance(given, str) else given
+        if name not in _SCORES:
             raise ValueError(f"score must be one of {', '.join(_SCORES)}, got {given!r}")
-        return "fbeta" if given == "f1" else given
+        return name
 
     @property
     def loss_params(self) -> dict[str, Any] | None:  # type: ignore[override]
@@ -206,10 +211,10 @@ class ScoreClassifier(ClassifierMixin, JointModel):  # type: ignore[misc]
         from sklearn import metrics
 
         f, positive = self.decision_function(X), np.asarray(y) == self.classes_[1]
-        name, parameters = str(self.score), self.score_params or {}
+        name, parameters = self.loss, self.score_params or {}
         if name == "roc_area":
             return float(metrics.roc_auc_score(positive, f, sample_weight=sample_weight))
-        if name in ("f1", "fbeta"):
+        if name == "fbeta":
             beta = float(parameters.get("beta", 1.0))
             return float(metrics.fbeta_score(positive, f > 0.0, beta=beta, sample_weight=sample_weight))
         total = int(positive.sum())

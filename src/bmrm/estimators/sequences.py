@@ -9,7 +9,7 @@ import numpy.typing as npt
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from bmrm import regularizers, solvers
+from bmrm import solvers
 from bmrm.estimators.callbacks import with_callbacks
 from bmrm.estimators.labels import cost_matrix
 from bmrm.estimators.minimizer import LAM, checked_weight
@@ -47,6 +47,9 @@ class SequenceLabeler(StructuredEstimator):
     loss : {"structured_log", "structured_hinge"}, default="structured_log"
     regularizer : str or Regularizer, default="l2"
         A name of ``bmrm.regularizers.REGULARIZERS`` or an object.
+    regularizer_params : dict, optional
+        Parameters of a regularizer given by its name, for example ``{"r": 0.5}`` for elastic_net. Those of an object
+        are named ``regularizer__r`` in `set_params` and in searches, as ``loss__tau`` is for a loss.
     lam : float, default=1e-4
         How much the regularizer counts against the mean loss of the sequences.
     C : float, optional
@@ -109,6 +112,7 @@ class SequenceLabeler(StructuredEstimator):
         *,
         loss: str = "structured_log",
         regularizer: str | Regularizer = "l2",
+        regularizer_params: dict[str, Any] | None = None,
         lam: float = LAM,
         C: float | None = None,
         emissions: str = "seen",
@@ -128,6 +132,7 @@ class SequenceLabeler(StructuredEstimator):
     ) -> None:
         self.loss = loss
         self.regularizer = regularizer
+        self.regularizer_params = regularizer_params
         self.lam = lam
         self.C = C
         self.emissions = emissions
@@ -283,7 +288,7 @@ class SequenceLabeler(StructuredEstimator):
             loss=self.loss_,
             attributes=self.attributes_,
             classes=self.classes_,
-            regularizer=regularizers.get(self.regularizer).name,
+            regularizer=self._chosen_regularizer().name,
             lam=self.lam_,
             solver=solvers.get(self.solver).name,
             tol=self.tol,

@@ -75,7 +75,7 @@ class StructuredEstimator(RiskMinimizer):
         return StructuredSample(X, y, risk, lam, {"sample_weight": sample_weight})
 
     def _problem(self, sample: StructuredSample, target: Any) -> Problem:
-        return Problem(sample.risk, self.regularizer, sample.lam)
+        return Problem(sample.risk, self._chosen_regularizer(), sample.lam)
 
     def _starts(self, sample: StructuredSample, n_problems: int) -> Array | None:
         coef = getattr(self, "coef_", None)
@@ -100,7 +100,9 @@ class StructuredPredictor(StructuredEstimator):
         The worst output against the true one (max-margin models), or a conditional random field.
     scaling : {"margin", "slack"}, default="margin"
         How the cost of an output enters structured_hinge.
-    regularizer, lam, C, solver, tol, max_iter, max_seconds, n_threads, warm_start, random_state, verbose
+    regularizer, regularizer_params
+        As for `LinearClassifier`.
+    lam, C, solver, tol, max_iter, max_seconds, n_threads, warm_start, random_state, verbose
         As for `LinearClassifier`; C is for the sum of the losses of the examples.
 
     Attributes
@@ -146,6 +148,7 @@ class StructuredPredictor(StructuredEstimator):
         loss: str = "structured_hinge",
         scaling: str = "margin",
         regularizer: str | Regularizer = "l2",
+        regularizer_params: dict[str, Any] | None = None,
         lam: float = LAM,
         C: float | None = None,
         solver: str | Solver = "auto",
@@ -161,6 +164,7 @@ class StructuredPredictor(StructuredEstimator):
         self.loss = loss
         self.scaling = scaling
         self.regularizer = regularizer
+        self.regularizer_params = regularizer_params
         self.lam = lam
         self.C = C
         self.solver = solver

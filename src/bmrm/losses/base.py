@@ -18,7 +18,17 @@ Task: TypeAlias = Literal[
     "classification", "regression", "novelty", "ordinal", "ranking", "multilabel", "hierarchy", "multivariate"
 ]
 
-LOSSES: Registry[Loss] = Registry("loss")
+# Names of scikit-learn's metrics and losses that mean the same.
+_ALIASES = {
+    "absolute_error": "least_absolute",
+    "f1": "fbeta",
+    "log_loss": "logistic",
+    "pinball": "quantile",
+    "roc_auc": "roc_area",
+    "squared_error": "least_squares",
+}
+
+LOSSES: Registry[Loss] = Registry("loss", _ALIASES)
 
 _FORMULA = {"evaluate", "kernel", "compiled"}  # methods that say what the loss is
 

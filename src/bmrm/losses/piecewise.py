@@ -9,13 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from bmrm import _core
+from bmrm._fields import ByFields
 from bmrm._traits import Trait
 from bmrm.losses.base import Array, Loss, Targets, in_domain
 from bmrm.losses.scalar import PIECEWISE, SMOOTH_PIECEWISE, ScalarLoss
 
 
 @dataclass(frozen=True)
-class PiecewiseQuadratic(ScalarLoss, name="piecewise_quadratic"):
+class PiecewiseQuadratic(ByFields, ScalarLoss, name="piecewise_quadratic"):
     """a_k z^2 + b_k z + c_k between knots, z the residual, the margin or the score: a loss of your own, compiled.
 
     The pieces must join continuously with slopes that never decrease: that makes the loss convex, and it is

@@ -36,7 +36,7 @@ class Owner:
     log : path, optional
         Where all that leaves is noted (`DepartureLog`).
     n_threads : int, optional
-        All cores by default.
+        All cores by default, or for -1 (all but one for -2).
 
     Attributes
     ----------

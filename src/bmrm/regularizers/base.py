@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bmrm import _core
+from bmrm._fields import ByFields
 from bmrm._registry import Registry
 from bmrm._traits import Trait
 
@@ -128,7 +129,7 @@ class Regularizer(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class Separable(Regularizer):
+class Separable(ByFields, Regularizer):
     """sum_j weights_j omega(w_j) with lower_j <= w_j <= upper_j.
 
     Parameters
@@ -246,6 +247,8 @@ def _checked_bounds(bounds: tuple[npt.ArrayLike, npt.ArrayLike]) -> tuple[Array,
         lower, upper = (np.array(side, dtype=np.float64) for side in bounds)
     except (TypeError, ValueError):
         raise ValueError(f"bounds must be a pair (lower, upper) of numbers or arrays, got {bounds!r}") from None
+    if lower.ndim and upper.ndim and lower.shape != upper.shape:
+        raise ValueError(f"bounds must have as many lower as upper ends, got shapes {lower.shape} and {upper.shape}")
     lower, upper = (side.copy() for side in np.broadcast_arrays(lower, upper))
     if np.isnan(lower).any() or np.isnan(upper).any() or np.any(lower > upper):
         raise ValueError("bounds must satisfy lower <= upper in every coordinate")
@@ -260,4 +263,8 @@ def _fitted(values: Array, dim: int, unpenalized: Sequence[int], fill: float, wh
     tail = list(range(values.size, dim))
     if values.size < dim and set(tail) <= set(unpenalized):
         return np.concatenate([values, np.full(len(tail), fill)])
-    raise ValueError(f"the regularizer has {values.size} {what}, but w has {dim} coordinates")
+    least = dim
+    while least - 1 in unpenalized:
+        least -= 1
+    constants = f" (or {dim}, with the {dim - least} unpenalized at the end)" if least < dim else ""
+    raise ValueError(f"the regularizer has {values.size} {what}, expected {least}, one for each coefficient{constants}")

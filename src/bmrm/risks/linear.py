@@ -42,7 +42,7 @@ class LinearRisk(Risk):
     offset : array-like (m,), optional
         A known shift of each score (exposure).
     n_threads : int, optional
-        All cores by default. Results are the same for any number.
+        All cores by default, or for -1 (all but one for -2). Results are the same for any number.
 
     Examples
     --------

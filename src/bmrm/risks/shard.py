@@ -88,7 +88,7 @@ class Shard:
     name : str
         For messages: the file.
     n_threads : int, optional
-        All cores by default.
+        All cores by default, or for -1 (all but one for -2).
     remarks : tuple of str
         What is to be said about the rows, such as how many were left out.
     """

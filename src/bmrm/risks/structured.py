@@ -39,7 +39,7 @@ class StructuredRisk(Risk):
     weight : array-like, optional
         One for each example, at least 0.
     n_threads : int, optional
-        All cores by default.
+        All cores by default, or for -1 (all but one for -2).
     remember : int, optional
         For a structured hinge without a compiled batched form: how many of the last worst outputs of each example are
         kept. They make planes that cost no call of the model; values and what is called converged come from the model
