@@ -11,7 +11,7 @@ from bmrm._traits import Trait
 from bmrm.regularizers import Regularizer, Zero
 from bmrm.regularizers import get as get_regularizer
 from bmrm.risks.base import Array, Risk, as_risk
-from bmrm.risks.floor import missing_floor
+from bmrm.risks.floor import described, missing_floor
 from bmrm.risks.scaled import ScaledRisk
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -54,6 +54,10 @@ class Problem:
         self.risk: Risk = as_risk(risk)
         self.regularizer = get_regularizer(regularizer).bind(self.risk.dim, self.risk.unpenalized)
         self.traits: frozenset[Trait] = self.risk.traits | self.regularizer.traits
+        if not self.risk.floor < np.inf:
+            raise ValueError(
+                f"{described(self.risk)} declares the floor {self.risk.floor}; expected a number, or -inf for none"
+            )
         if self.risk.floor == -np.inf:
             self.traits |= {Trait.UNBOUNDED_RISK}
         weak = Trait.STRONGLY_CONVEX not in self.traits and not isinstance(self.regularizer, Zero)

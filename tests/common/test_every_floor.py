@@ -180,10 +180,32 @@ def test_absolute_values_ask_for_a_floor(kind):
 def test_solvers_that_need_a_floor_say_how_to_declare_it():
     X, y = data_for(Logistic())
     with pytest.raises(ValueError, match=r"known lower bound.*Loss 'Foreign' declares no floor.*floor = 0\.0"):
-        solve(Problem(LinearRisk(X, y, Foreign(Logistic(), 0.0)), "l2", LAM), "lbfgs")
+        solve(Problem(LinearRisk(X, y, Foreign(Logistic(), 0.0)), "l2", LAM), "bmrm_line")
     with pytest.raises(ValueError, match="without a known lower bound") as refused:
-        solve(Problem(LinearRisk(X, y, bmrm.losses.NuHinge()), "l2", LAM), "lbfgs")
+        solve(Problem(LinearRisk(X, y, bmrm.losses.NuHinge()), "l2", LAM), "bmrm_line")
     assert "floor = 0.0" not in str(refused.value)  # it has none
+
+
+def test_a_smooth_loss_without_a_floor_costs_about_the_same(rng):
+    class Known(Foreign):
+        floor = 0.0
+
+    X = rng.normal(size=(400, 8))
+    y = X[:, 0] + rng.normal(size=400)
+    without, known = (
+        solve(Problem(LinearRisk(X, y, kind(LeastSquares(), 0.0), intercept=True), "l2", 1e-3), tol=1e-6)
+        for kind in (Foreign, Known)
+    )
+    assert without.converged
+    assert known.converged
+    assert without.passes <= 2.0 * known.passes
+
+
+@pytest.mark.parametrize("floor", [np.nan, np.inf])
+def test_floors_are_numbers(floor):
+    X, y = data_for(Logistic())
+    with pytest.raises(ValueError, match=f"loss 'Declared' declares the floor {floor}; expected a number"):
+        Problem(LinearRisk(X, y, Declared(Logistic(), 0.0, floor)), "l2", LAM)
 
 
 WRONG = {

@@ -295,7 +295,7 @@ def _chosen(problem: Problem, units: _Units) -> list[Solver]:
         chosen.append(LBFGS(memory=_LONG_MEMORY))
     elif fits(OWLQNStar) and not central:
         chosen.append(OWLQNStar())
-    if Trait.UNBOUNDED_RISK in problem.traits:
+    if Trait.UNBOUNDED_RISK in problem.risk.traits:
         chosen = [InteriorPoint()] if central else []
         if fits(SubgradientLBFGS):
             chosen.insert(0 if len(free) == problem.risk.dim else len(chosen), SubgradientLBFGS())

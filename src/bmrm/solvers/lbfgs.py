@@ -104,7 +104,7 @@ class LBFGS(Solver, name="lbfgs"):
     planes: int = 12
 
     needs = frozenset({Trait.SMOOTH_RISK, Trait.SMOOTH_REGULARIZER})
-    refuses = frozenset({Trait.BOUNDS, Trait.UNBOUNDED_RISK})
+    refuses = frozenset({Trait.BOUNDS})
 
     def steps(self, problem: Problem, start: Start) -> Iterator[Step]:
         """Yield one step for each line search; end when a gradient step makes no progress."""

@@ -42,7 +42,7 @@ class SciPy(Solver, name="scipy"):
     planes: int = 30
 
     needs = frozenset({Trait.SMOOTH_RISK, Trait.SMOOTH_REGULARIZER})
-    refuses = frozenset({Trait.BOUNDS, Trait.UNBOUNDED_RISK})
+    refuses = frozenset({Trait.BOUNDS})
 
     def steps(self, problem: Problem, start: Start) -> Iterator[Step]:
         """Yield one step for each call of the optimizer; end when it makes no progress."""
