@@ -43,7 +43,7 @@ def missing_floor(risk: Risk) -> str:
 def is_declared_by_user(risk: Risk) -> bool:
     """Whether a floor is there and comes from code outside of this library, whose own floors are tested.
 
-    That of a structured loss is 0 because the true output is among those compared; `OracleError` names models that leave
-    it out.
+    That of a structured loss is 0 because the true output is among those compared; `OracleError` names models that
+    leave it out.
     """
     return risk.floor > -np.inf and not type(declarer(risk)).__module__.startswith("bmrm.")
