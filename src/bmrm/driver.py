@@ -277,7 +277,7 @@ class _Run:
         self.upper = self.problem.at_most(step.w)
         closed = self._certificate().closes(self.tol, self.scale)
         if closed:
-            check_below(self.problem, step.w, self.upper - self.lower, self.scale)
+            check_below(self.problem, step.w, self.upper, self.lower, self.scale)
         return closed
 
     def _certificate(self) -> Certificate:

@@ -60,7 +60,7 @@ def check_value(problem: Problem, w: Array, objective: float, scale: float) -> N
         raise _below(risk, point.value)
 
 
-def check_below(problem: Problem, w: Array, gap: float, scale: float) -> None:
+def check_below(problem: Problem, w: Array, objective: float, lower: float, scale: float) -> None:
     """Raise FloorError where w seems to be optimal because of the floor, and R falls below that nearby.
 
     A risk at its floor is at its minimum. So values are looked at along the subgradient, but only where R(w) is within
@@ -70,10 +70,11 @@ def check_below(problem: Problem, w: Array, gap: float, scale: float) -> None:
     risk = problem.risk
     if not is_declared_by_user(risk):
         return
-    point, slack = risk.at(w), _slack(risk, scale)
-    above = point.value - risk.floor
-    if not above <= _LEANS * (gap + slack):
+    slack = _slack(risk, scale)
+    above = objective - problem.lam * problem.regularizer.value(w) - risk.floor
+    if not above <= _LEANS * (objective - lower + slack):
         return
+    point = risk.at(w)
     a = point.subgradient
     steepness = _core.inner(a, a)
     if not 0.0 < steepness < np.inf:
