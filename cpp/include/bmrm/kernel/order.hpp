@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -28,6 +29,13 @@ inline std::uint64_t key_of(double f) {
 }
 
 inline double score_of(std::uint64_t key) { return std::bit_cast<double>((key & kSign) != 0 ? key & ~kSign : ~key); }
+
+// What to subtract from scores between these two before they are multiplied and added: a number between them where they
+// differ by less than their size, as after a constant that is common to all. Then the difference is exact. 0 elsewhere.
+inline double common_part(double least, double most) {
+  const double middle = least + 0.5 * (most - least);
+  return most - least < std::min(std::abs(least), std::abs(most)) && (least > 0.0) == (most > 0.0) ? middle : 0.0;
+}
 
 // Sorts by the 33 leading bits that differ, 11 at a time from the last to the first; what is still equal in those,
 // which few rows are, is compared. Linear time unless many different scores agree in that many bits, m log m then.

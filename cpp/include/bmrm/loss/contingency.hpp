@@ -22,6 +22,8 @@ class Tables {
          std::span<const std::int64_t> negatives)
       : positives_(sorted(scores, positives)), negatives_(sorted(scores, negatives)), m_(double(scores.size())) {
     std::reverse(negatives_.begin(), negatives_.end());
+    const auto [least, most] = std::minmax_element(scores.begin(), scores.end());
+    if (least != scores.end()) common_ = common_part(*least, *most);
     dropped_ = prefix_sums(positives_);
     taken_ = prefix_sums(negatives_);
   }
@@ -30,7 +32,9 @@ class Tables {
   std::size_t n_negatives() const { return negatives_.size(); }
 
   // What the scores contribute: (scores of the b highest negatives - of the lowest positives but a) / m.
-  double scored(std::size_t a, std::size_t b) const { return (taken_[b] - dropped_[n_positives() - a]) / m_; }
+  double scored(std::size_t a, std::size_t b) const {
+    return (taken_[b] - dropped_[n_positives() - a] + of_common(a, b)) / m_;
+  }
 
   // What the b-th highest negative contributes, b from 1 on.
   double of_negative(std::size_t b) const { return score_of(negatives_[b - 1].key) / m_; }
@@ -41,10 +45,14 @@ class Tables {
     Sum sum;
     for (std::size_t k = 0; k < n_positives() - a; ++k) sum.add(-marked(positives_[k], -1.0 / m_, slopes));
     for (std::size_t k = 0; k < b; ++k) sum.add(marked(negatives_[k], 1.0 / m_, slopes));
+    sum.add(of_common(a, b));
     return sum.value() / m_;
   }
 
  private:
+  // What the common part of all scores adds: a labeling with as many positives as the true one does not see it.
+  double of_common(std::size_t a, std::size_t b) const { return common_ * (double(b) - double(n_positives() - a)); }
+
   static std::vector<Keyed> sorted(std::span<const double> scores, std::span<const std::int64_t> rows) {
     std::vector<Keyed> items(rows.size());
     Order().sort(items,
@@ -52,25 +60,25 @@ class Tables {
     return items;
   }
 
-  static std::vector<double> prefix_sums(std::span<const Keyed> items) {
+  std::vector<double> prefix_sums(std::span<const Keyed> items) const {
     std::vector<double> sums{0.0};
     sums.reserve(items.size() + 1);
     Sum sum;
     for (const Keyed& item : items) {
-      sum.add(score_of(item.key));
+      sum.add(score_of(item.key) - common_);
       sums.push_back(sum.value());
     }
     return sums;
   }
 
-  static double marked(const Keyed& item, double slope, std::span<double> slopes) {
+  double marked(const Keyed& item, double slope, std::span<double> slopes) const {
     slopes[static_cast<std::size_t>(item.row)] = slope;
-    return score_of(item.key);
+    return score_of(item.key) - common_;
   }
 
   std::vector<Keyed> positives_, negatives_;
   std::vector<double> dropped_, taken_;
-  double m_;
+  double m_, common_ = 0.0;  // common_ is part of all scores, and left out of the sums
 };
 
 // The first n in [0, last] for which `ends(n)` holds (last if none), found near a guess; ends must be monotone.

@@ -94,27 +94,29 @@ class PairSum {
   }
 
   // Goes through the f_j and the f_i - 1 together in increasing order; equal ones are no pair. There is no branch on
-  // which of the two comes next: it could not be foretold.
+  // which of the two comes next: it cannot be predicted. Scores are subtracted from each other first, the margin comes
+  // on top: f_i - 1 would have no digit of the 1 left where all scores share a huge constant.
   void count(std::span<const Keyed> low, std::span<const Keyed> high) {
     const Keyed* at[2] = {high.data(), low.data()};
     const Keyed* const end[2] = {at[0] + high.size(), at[1] + low.size()};
-    double passed = 0.0, rest = weight_of(low);  // weight of the f_i - 1 behind, of the f_j ahead
-    double d = 0.0, last = 0.0;                  // the sum of p_i (here - (f_i - 1)) over those behind
+    double passed = 0.0, rest = weight_of(low);     // weight of the f_i - 1 behind, of the f_j ahead
+    double d = 0.0, last = 0.0, last_margin = 0.0;  // the sum of p_i (here - (f_i - 1)) over those behind
     Sum sum;
     const double* const weights = weight_.empty() ? nullptr : weight_.data();
     double* const slopes = slopes_.data();
     for (std::size_t k = low.size() + high.size(); k > 0; --k) {
-      const double edge = at[0] != end[0] ? score_of(at[0]->key) - 1.0 : kInfinity;
-      const double score = at[1] != end[1] ? score_of(at[1]->key) : kInfinity;
-      const bool is_low = score <= edge;
+      const double upper = at[0] != end[0] ? score_of(at[0]->key) : kInfinity;
+      const double lower = at[1] != end[1] ? score_of(at[1]->key) : kInfinity;
+      const bool is_low = upper - lower >= 1.0;
       const Keyed& item = *at[is_low]++;
       const Keyed& later = at[is_low] + kAhead < end[is_low] ? at[is_low][kAhead] : item;
       prefetch(slopes + later.row);
       if (weights != nullptr) prefetch(weights + later.row);
-      const double here = std::min(score, edge), weight = weights == nullptr ? 1.0 : weights[item.row];
+      const double here = is_low ? lower : upper, weight = weights == nullptr ? 1.0 : weights[item.row];
       const double of_low = static_cast<double>(is_low) * weight, of_high = weight - of_low;
-      d += passed * (here - last);
-      last = here;
+      const double margin = 1.0 - static_cast<double>(is_low);
+      d += passed * ((here - last) - (margin - last_margin));
+      last = here, last_margin = margin;
       rest -= of_low;
       sum.add(of_low * d);
       slopes[item.row] += of_low * passed - of_high * rest;

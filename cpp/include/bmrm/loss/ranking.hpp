@@ -111,7 +111,8 @@ class Shelf {
   std::size_t n_items() const { return 4 * keyed_.capacity() + order_.n_items(); }
 
  protected:
-  // document_[k] is the place (by grade) of the document with the k-th highest score f_[k].
+  // document_[k] is the place (by grade) of the document with the k-th highest score f_[k]. What is common to all of
+  // the query's scores is left out: what ranks add to the documents' margins adds up to 0.
   void arrange(std::span<const double> scores, const Ranked& ranked, std::size_t q) {
     const std::size_t first = ranked.sets.first(q), n = ranked.sets.size(q);
     keyed_.resize(n);
@@ -120,8 +121,9 @@ class Shelf {
       return Keyed{~key_of(scores[row]), static_cast<std::int64_t>(i)};
     });
     f_.clear(), document_.clear();
+    const double common = common_part(score_of(~keyed_.back().key), score_of(~keyed_.front().key));
     for (const Keyed& item : keyed_) {
-      f_.push_back(score_of(~item.key));
+      f_.push_back(score_of(~item.key) - common);
       document_.push_back(static_cast<std::size_t>(item.row));
     }
   }

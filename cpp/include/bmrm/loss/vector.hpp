@@ -117,7 +117,7 @@ struct MultilabelMargin {
     } else {
       each_true(i, [&](std::size_t z) {
         each_wrong(i, [&](std::size_t other) {
-          const double value = delta[z * k + other] + on(f, g, t, other) - on(f, g, t, z);
+          const double value = delta[z * k + other] + (on(f, g, t, other) - on(f, g, t, z));
           largest.see(value, slope(g, other) - slope(g, z), pair(z, other));
         });
       });
@@ -142,7 +142,7 @@ struct MultilabelMargin {
     each_wrong(i, [&](std::size_t c) { wrong.see(on(f, g, t, c), slope(g, c), static_cast<std::int64_t>(c)); });
     const OnLine &a = right.best(), &b = wrong.best();
     if (a.piece < 0 || b.piece < 0) return;
-    largest.see(margin + b.value + a.value, b.slope + a.slope,
+    largest.see(margin + (b.value + a.value), b.slope + a.slope,
                 pair(static_cast<std::size_t>(a.piece), static_cast<std::size_t>(b.piece)));
   }
 
