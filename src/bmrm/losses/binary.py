@@ -175,7 +175,7 @@ class HuberHinge(MarginLoss, name="huber_hinge"):
 class Exponential(MarginLoss, name="exponential"):
     """exp(-y f): the loss of boosting.
 
-    Differentiable, never 0. It is +inf where y f < -345, so that no sum of slopes can overflow.
+    Differentiable, never 0. It is +inf where y f < -709.
 
     Examples
     --------

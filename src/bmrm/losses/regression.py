@@ -196,7 +196,7 @@ class Huber(ScalarLoss, name="huber"):
 class Poisson(ScalarLoss, name="poisson"):
     """exp(f) - y f + (y log y - y): Poisson regression of counts y >= 0 with mean exp(f).
 
-    Differentiable; half the deviance, so its smallest value is 0. It is +inf where f > 345.
+    Differentiable; half the deviance, so its smallest value is 0. It is +inf where f > 709.
 
     Examples
     --------
@@ -219,7 +219,7 @@ class Poisson(ScalarLoss, name="poisson"):
 
     def decide(self, scores: Array) -> Array:
         """Return the mean exp(f)."""
-        return np.exp(np.minimum(scores, 345.0))
+        return np.exp(np.minimum(scores, 709.0))
 
     def draw(self, rng: np.random.Generator, m: int) -> tuple[Array, None]:
         """Draw counts, zeros among them."""

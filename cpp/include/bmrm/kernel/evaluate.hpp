@@ -94,8 +94,8 @@ inline LossSum evaluate_loss(const AnyScalarLoss& loss, std::span<const double> 
 template <class L>
 double steepest(const L& loss, std::span<const double> f, const Rows& rows, double e) {
   constexpr std::size_t kStep = 256;
-  double squares[kStep];
-  double sum = 0.0;
+  double squares[kStep], sizes[kStep];
+  double sum = 0.0, total = 0.0;
   for (std::size_t first = 0; first < f.size(); first += kStep) {
     const std::size_t some = std::min(kStep, f.size() - first);
     const double* g = f.data() + first;
@@ -103,11 +103,13 @@ double steepest(const L& loss, std::span<const double> f, const Rows& rows, doub
     each_counted(counts_from(rows, first), some, [&](std::size_t i, double c) {
       const double before = std::abs(loss(g[i] - e, y[i]).slope), after = std::abs(loss(g[i] + e, y[i]).slope);
       const double s = c * std::max(before, after);
+      sizes[i] = c != 0.0 ? s : 0.0;
       squares[i] = c != 0.0 ? s * s : 0.0;
     });
     sum += sum_of(squares, some);
+    total += sum_of(sizes, some);
   }
-  return std::sqrt(sum);
+  return std::isfinite(sum) ? std::sqrt(sum) : total;  // squares overflow first; the norm is at most the sum
 }
 
 // A constant and a known shift for each row, added to the scores. Either may be absent.

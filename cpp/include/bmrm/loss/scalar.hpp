@@ -105,8 +105,8 @@ double curvature(const L& loss, double f, double y) {
   }
 }
 
-// Beyond this exponent exp() counts as +infinity: sums of slopes below it cannot overflow.
-inline constexpr double kLargestExponent = 345.0;
+// Beyond this exponent exp() is +infinity in double precision, and slopes stay at its value there.
+inline constexpr double kLargestExponent = 709.0;
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 inline ValueSlope capped_exp(double x) {
