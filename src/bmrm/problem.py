@@ -10,6 +10,7 @@ import numpy as np
 from bmrm._traits import Trait
 from bmrm.regularizers import Regularizer, Zero
 from bmrm.regularizers import get as get_regularizer
+from bmrm.regularizers.base import Separable
 from bmrm.risks.base import Array, Risk, as_risk
 from bmrm.risks.floor import described, missing_floor
 from bmrm.risks.scaled import ScaledRisk
@@ -52,7 +53,7 @@ class Problem:
         if not (self.lam > 0.0 and np.isfinite(self.lam)):
             raise ValueError(f"lam must be a finite number above 0, got {lam!r}")
         self.risk: Risk = as_risk(risk)
-        self.regularizer = get_regularizer(regularizer).bind(self.risk.dim, self.risk.unpenalized)
+        self.regularizer = _without_unseen(get_regularizer(regularizer), self.risk)
         self.traits: frozenset[Trait] = self.risk.traits | self.regularizer.traits
         if not self.risk.floor < np.inf:
             raise ValueError(
@@ -106,6 +107,17 @@ class Problem:
 
     def __repr__(self) -> str:
         return f"Problem({type(self.risk).__name__}, {self.regularizer.name}, lam={self.lam:g})"
+
+
+def _without_unseen(regularizer: Regularizer, risk: Risk) -> Regularizer:
+    """Return the regularizer bound to the risk, with the coordinates held at 0 that neither of them sees."""
+    bound = regularizer.bind(risk.dim, risk.unpenalized)
+    if not isinstance(bound, Separable) or not bound.free.size:
+        return bound
+    ends = (np.broadcast_to(end, (risk.dim,)) for end in (bound.lower, bound.upper))
+    open_ends = np.logical_and.reduce([np.isinf(end) for end in ends])
+    held = risk.unseen(bound.free[open_ends[bound.free]])
+    return bound.holding(held) if held.size else bound
 
 
 def missing(solver: Any, problem: Problem) -> list[str]:

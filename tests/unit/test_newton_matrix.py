@@ -7,6 +7,7 @@ from scipy import sparse
 import bmrm
 from bmrm import LinearRisk, Problem, _core, solve
 from bmrm.risks.curvature import RowCurvature
+from bmrm.risks.score_error import growth
 from bmrm.solvers.newton_matrix import Formed, StepMatrix
 from bmrm.solvers.newton_system import NewtonSystem
 
@@ -78,7 +79,7 @@ def test_rounding_is_bounded_by_the_norm_of_the_matrix(loss):
     sides = [np.abs(risk.loss_and_slopes(point.scores + shift)[1]) for shift in (-e, e)]
     steepest = np.linalg.norm(np.maximum(*sides))
     assert risk.kernel.steepest(point.scores, risk.targets, None, risk.scale, e) == pytest.approx(steepest, rel=1e-12)
-    assert point._steepest(e) >= steepest * (1.0 - 1e-12)
+    assert growth(point, e) >= steepest * e * (1.0 - 1e-12)
     assert 0.0 < point.rounding < 1e-12
     assert risk.extent == pytest.approx(np.linalg.norm(risk.norms), rel=1e-12)
 

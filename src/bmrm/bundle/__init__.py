@@ -6,6 +6,8 @@ regularizer's type. Neither may know losses, data or the solver that feeds them.
 
 from __future__ import annotations
 
+from typing import cast
+
 from bmrm.bundle.lp import L1Master, ZeroMaster
 from bmrm.bundle.master import Master, MasterSolution, master_for
 from bmrm.bundle.piecewise_qp import PiecewiseMaster
@@ -34,7 +36,7 @@ def _(regularizer: Zero) -> Master:
 @master_for.register
 def _(regularizer: ElasticNet) -> Master:
     if regularizer.r == 1.0:
-        return L1Master(L1(regularizer.weights, regularizer.bounds))
+        return L1Master(cast(L1, L1(regularizer.weights, regularizer.bounds).holding(regularizer.held)))
     if regularizer.r == 0.0:
-        return master_for(L2(regularizer.weights, regularizer.bounds))
+        return master_for(L2(regularizer.weights, regularizer.bounds).holding(regularizer.held))
     return PiecewiseMaster(regularizer)

@@ -123,6 +123,26 @@ class Loss(ABC):
         """Return the sum of the slopes where it is the same at all scores, so that rounding has no part in it."""
         return None
 
+    def largest_slopes(self, targets: Targets, weight: Array) -> float:
+        """Return a bound of the norm of the slopes that holds at all scores; inf if there is none."""
+        return np.inf
+
+    def growth(self, scores: Array, targets: Targets, weight: Array, e: float) -> float:
+        """Return what the loss grows by at most where scores move by at most e, as a vector: what rounding may hide.
+
+        Exact for losses of rows. A loss of one's own that looks at several rows is tried where the scores move along
+        its slopes, and toward each other; a bound that is proved needs a method of its own.
+        """
+        if self.couples == "row":
+            moved = [scores - e, scores + e]
+        else:
+            slopes = self.evaluate(scores, targets, weight)[1]
+            apart = scores - scores.mean()
+            steps = (slopes, -apart, 0.5 * slopes - apart)
+            moved = [scores + e * step / max(float(np.linalg.norm(step)), 1e-300) for step in steps]
+        sides = [np.abs(self.evaluate(f, targets, weight)[1]) for f in moved]
+        return e * float(np.linalg.norm(np.maximum.reduce(sides)))
+
     def refuse_groups(self, groups: npt.ArrayLike | None) -> None:
         """Raise if groups are given to a loss that looks at single rows, or at all of them together."""
         if groups is not None:

@@ -85,11 +85,26 @@ class HierarchicalLoss(VectorLoss):
         """Return the number of nodes."""
         return self.tree.n_nodes
 
-    def free_constants(self, targets: Classes) -> npt.NDArray[np.int64]:
-        """Return the classes but one at the top, or but the last leaf: what is above classes adds nothing to them."""
+    def redundant(self, targets: Classes) -> npt.NDArray[np.int64]:
+        """Return one class at the top, or the last leaf and all that is above leaves: it adds nothing to them."""
         classes = self.classes()
         tops = [c for c in classes if self.tree.parents[c] < 0]
-        return np.setdiff1d(classes, tops[-1:] if self.nodes == "all" else classes[-1:])
+        least = np.setdiff1d(classes, tops[-1:] if self.nodes == "all" else classes[-1:])
+        return np.setdiff1d(np.arange(self.tree.n_nodes), least)
+
+    def _depth(self) -> int:
+        return int(self.tree.on_paths().sum(axis=1).max())
+
+    def largest_slopes(self, targets: Classes, weight: Array) -> float:
+        """Return the norm of the slopes where no row prefers a node on its path, more for the rounding of the paths."""
+        depth = self._depth()
+        return float((1 + depth) * np.sqrt(2.0 * depth) * np.linalg.norm(weight))
+
+    def adverse(self, scores: Array, targets: Classes, e: float) -> Array:
+        """Return the scores with the nodes on the true path moved down, the others up; more for the sums on paths."""
+        e *= 1 + self._depth()
+        on_path = self.tree.on_paths()[self.classes()[targets.ids]] > 0.0
+        return np.where(on_path, scores - e, scores + e)
 
     def class_scores(self, scores: Array) -> Array:
         """Return the scores of the classes from those of the nodes."""

@@ -129,6 +129,10 @@ class ScaledMulticlassHinge(ClassLoss, name="scaled_multiclass_hinge"):
         factor = delta if self.rescaling == "slack" else np.where(delta > 0.0, delta**self.beta, 0.0)
         return factor, (delta if self.rescaling == "slack" else factor * delta)
 
+    def largest_slopes(self, targets: Classes, weight: Array) -> float:
+        """Return the norm of the slopes where each row prefers the class that counts most."""
+        return super().largest_slopes(targets, weight * self.parts(targets.k)[0].max(axis=1)[targets.ids])
+
     def compiled(self, targets: Classes) -> CompiledRows:
         """Return the compiled rows."""
         factor, constant = self.parts(targets.k)

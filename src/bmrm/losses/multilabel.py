@@ -87,9 +87,20 @@ class MultilabelHinge(VectorLoss, name="multilabel_hinge"):
             return _of_indicator(y, k, self.name)
         return _of_sets(y, k, self.name)
 
-    def free_constants(self, targets: LabelSets) -> npt.NDArray[np.int64]:
-        """Return all scores but the last: labels are compared with each other."""
-        return np.arange(targets.k - 1)
+    def redundant(self, targets: LabelSets) -> npt.NDArray[np.int64]:
+        """Return the last score: labels are compared with each other."""
+        return np.array([targets.k - 1])
+
+    def largest_slopes(self, targets: LabelSets, weight: Array) -> float:
+        """Return the norm of the slopes where each row has a pair in the wrong order."""
+        return float(np.sqrt(2.0) * np.linalg.norm(weight))
+
+    def adverse(self, scores: Array, targets: LabelSets, e: float) -> Array:
+        """Return the scores with true labels moved down, the others up."""
+        moved = scores + e
+        rows = np.repeat(np.arange(len(targets)), np.diff(targets.indptr))
+        moved[rows, targets.labels] = scores[rows, targets.labels] - e
+        return moved
 
     def n_scores(self, targets: LabelSets) -> int:
         """Return the number of labels."""

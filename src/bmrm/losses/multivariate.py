@@ -106,6 +106,14 @@ class MultivariateRegression(VectorLoss, name="multivariate_regression"):
         """Return rows that are least squares in other coordinates."""
         return QuadraticRows(targets, None if self.M is None else np.array(self.M))
 
+    def growth(self, scores: Array, targets: Array, weight: Array, e: float) -> float:
+        """Return |l| e + 1/2 |p M| e^2, and what squares lose that cancel in M."""
+        slopes = self.evaluate(scores, targets, weight)[1]
+        norm = 1.0 if self.M is None else float(np.linalg.norm(np.array(self.M)))
+        squares = float(weight @ np.square(scores - targets).sum(axis=1))
+        lost = 0.0 if self.M is None else 4.0 * float(np.finfo(np.float64).eps) * norm * squares
+        return float(np.linalg.norm(slopes)) * e + 0.5 * norm * float(weight.max()) * e * e + lost
+
     def bend(self, scores: Array, weight: Array, n_threads: int = 1) -> MatrixBend:
         """Return p M."""
         return MatrixBend(np.eye(scores.shape[1]) if self.M is None else np.array(self.M), weight)

@@ -42,6 +42,14 @@ class NuLoss(Loss):
         if not (number and 0.0 < self.nu <= 1.0):
             raise ValueError(f"parameter 'nu' of loss '{self.name}' must be above 0 and at most 1, got {self.nu!r}")
 
+    def largest_slopes(self, targets: Targets, weight: Array) -> float:
+        """Return twice the norm of the weights: no row counts more, and the sum of what cancels is rounded."""
+        return 2.0 * float(np.linalg.norm(weight / weight.sum()))
+
+    def growth(self, scores: Array, targets: Targets, weight: Array, e: float) -> float:
+        """Return e times the largest slopes."""
+        return e * self.largest_slopes(targets, weight)
+
 
 @dataclass(frozen=True)
 class NuHinge(NuLoss, name="nu_hinge"):

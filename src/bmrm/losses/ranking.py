@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from bmrm import _core
 from bmrm.losses.base import Array, Loss, Targets, finite_targets, in_domain
+from bmrm.losses.growth import largest_pair_slopes, rise, with_wider_margin
 from bmrm.losses.sets import (
     Grades,
     Index,
@@ -44,6 +45,18 @@ class QueryLoss(Loss):
     def shift_slope(self, targets: Grades | Ranking) -> float:
         """Return 0: only differences of scores count."""
         return 0.0
+
+    @abstractmethod
+    def largest_slopes(self, targets: Any, weight: Array) -> float:
+        """Return a bound of the norm of the slopes."""
+
+    @abstractmethod
+    def _worse(self, scores: Array, targets: Any, weight: Array, e: float) -> float:
+        """Return at least the largest loss of scores that are wrong by e."""
+
+    def growth(self, scores: Array, targets: Any, weight: Array, e: float) -> float:
+        """Return what the loss grows by at most where no score moves by more than e."""
+        return rise(self.evaluate(scores, targets, weight)[0], self._worse(scores, targets, weight, e))
 
     def mass(self, targets: Grades | Ranking, weight: Array | None, m: int) -> float:
         """Return the number of queries, or the sum of their weights."""
@@ -100,6 +113,14 @@ class PairwiseRank(QueryLoss, name="pairwise_rank"):
         share = query_shares(targets.rows, targets.starts, weight, self.name)
         return _core.pair_hinge(scores, *targets, share, None, slopes, n_threads), slopes
 
+    def largest_slopes(self, targets: Grades, weight: Array) -> float:
+        """Return a bound from the numbers of each row's pairs."""
+        share = query_shares(targets.rows, targets.starts, weight, self.name)
+        return largest_pair_slopes(targets, share, None)
+
+    def _worse(self, scores: Array, targets: Grades, weight: Array, e: float) -> float:
+        return with_wider_margin(lambda f: self.evaluate(f, targets, weight)[0], scores, e)
+
 
 class PermutationLoss(QueryLoss):
     """max over pi of sum_i c_i (f_pi(i) - f_i) + Delta(pi), documents in order of decreasing grade, c_i falling.
@@ -153,6 +174,25 @@ class PermutationLoss(QueryLoss):
         slopes = np.empty(scores.size)
         share = query_shares(targets.rows, targets.starts, weight, self.name)
         return self._run(scores, targets, share, slopes, n_threads), slopes
+
+    def largest_slopes(self, targets: Ranking, weight: Array) -> float:
+        """Return a bound: a document's margin becomes at most that of the first or the last place."""
+        share = query_shares(targets.rows, targets.starts, weight, self.name)
+        sizes, c = np.diff(targets.starts), targets.margin
+        first, last = np.repeat(c[targets.starts[:-1]], sizes), np.repeat(c[targets.starts[1:] - 1], sizes)
+        return float(np.linalg.norm(np.repeat(share, sizes) * np.maximum(first - c, c - last)))
+
+    def _worse(self, scores: Array, targets: Ranking, weight: Array, e: float) -> float:
+        """Return the loss where each document stands 3e higher than the one of the place before: 2e, but for rounding.
+
+        A permutation takes sum_i (c_pi(i) - c_i) e_i of errors e_i, at most e times the sum of the |c_pi(i) - c_i|.
+        Each step c_k - c_(k+1) is in that sum twice for each document that crosses it upward. With e_i = 2 i e, the
+        documents that cross it upward have larger i than those that cross it downward, so it counts as often at least.
+        """
+        moved = scores.copy()
+        place = np.arange(targets.rows.size) - np.repeat(targets.starts[:-1], np.diff(targets.starts))
+        moved[targets.rows] += 3.0 * e * place
+        return self.evaluate(moved, targets, weight)[0]
 
 
 def for_ranking(loss: Loss, given: Iterable[str]) -> Loss:

@@ -12,6 +12,7 @@ from bmrm import _core
 from bmrm._traits import Trait
 from bmrm.losses.base import Array, Loss, Targets, finite_targets, positive
 from bmrm.losses.binary import draw_signs, signs
+from bmrm.losses.growth import largest_pair_slopes, rise, with_wider_margin
 from bmrm.losses.sets import Grades, Index, by_grade, is_uniform
 
 
@@ -39,6 +40,18 @@ class PairLoss(WholeSetLoss):
     def shift_slope(self, targets: Grades) -> float:
         """Return 0: only differences of scores count."""
         return 0.0
+
+    def largest_slopes(self, targets: Grades, weight: Array) -> float:
+        """Return a bound from the weights of each row's pairs."""
+        return largest_pair_slopes(targets, np.ones(1), weight)
+
+    def growth(self, scores: Array, targets: Grades, weight: Array, e: float) -> float:
+        """Return what a margin adds that is wider by what two scores are wrong."""
+
+        def value(f: Array) -> float:
+            return self.evaluate(f, targets, weight)[0]
+
+        return rise(value(scores), with_wider_margin(value, scores, e))
 
     def check_weight(self, targets: Grades, weight: Array) -> None:
         """Raise unless rows of two grades have a weight above 0."""
@@ -154,6 +167,14 @@ class LabelingLoss(WholeSetLoss):
         """Raise unless all rows weigh the same: the score counts rows."""
         if not is_uniform(weight):
             raise ValueError(f"loss '{self.name}' counts rows and takes no sample weights; repeat rows instead")
+
+    def largest_slopes(self, targets: Labels, weight: Array) -> float:
+        """Return a bound of the norm of slopes of 1/m, and more: of equal sums the wrong one may be taken."""
+        return 2.0 / float(np.sqrt(sum(rows.size for rows in targets)))
+
+    def growth(self, scores: Array, targets: Labels, weight: Array, e: float) -> float:
+        """Return e times the largest slopes."""
+        return e * self.largest_slopes(targets, weight)
 
     def decide(self, scores: Array) -> Array:
         """Return the sign of each score; 0 counts as positive."""

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from bmrm.losses.base import Array, Loss, Targets, finite_targets
 from bmrm.losses.bend import Bend
+from bmrm.losses.growth import rise
 
 Costs: TypeAlias = tuple[tuple[float, ...], ...]
 Ids: TypeAlias = npt.NDArray[np.int32]
@@ -56,18 +57,45 @@ class VectorLoss(Loss):
         """Return the compiled counterpart, or None if the loss is evaluated in Python."""
         return None
 
-    def free_constants(self, targets: Targets) -> npt.NDArray[np.int64]:
-        """Return the scores whose constants a model with an intercept leaves free of penalty.
+    def redundant(self, targets: Targets) -> npt.NDArray[np.int64]:
+        """Return scores that can be 0 in all rows at no loss, because the others can take their part.
 
-        Where the loss does not change when all scores grow alike, one constant less: a penalty on it changes no
-        minimum, for it can be 0 at no loss, and without it the constants would be known up to a shift only. Nor is
-        that of a class without rows free where the loss would fall without end with it.
+        Where the loss does not change when all scores of a row grow alike, that is one of them.
         """
-        return np.arange(self.n_scores(targets))
+        return np.empty(0, np.int64)
+
+    def free_constants(self, targets: Targets) -> npt.NDArray[np.int64]:
+        """Return the scores whose constants a model with an intercept leaves free of penalty: all but the redundant.
+
+        A penalty on those changes no minimum, and without it the constants are known up to a shift only. Nor is the
+        constant of a class without rows free where the loss falls without end with it.
+        """
+        return np.setdiff1d(np.arange(self.n_scores(targets)), self.redundant(targets))
 
     def bend(self, scores: Array, weight: Array, n_threads: int = 1) -> Bend | None:
         """Return the second derivatives at the scores, times the weights; None if there are none."""
         return None
+
+    def adverse(self, scores: Array, targets: Targets, e: float) -> Array | None:
+        """Return scores moved by e, each the way in which the loss never falls; None where that is not known."""
+        return None
+
+    def growth(self, scores: Array, targets: Targets, weight: Array, e: float) -> float:
+        """Return what the loss grows by at most where no score moves by more than e.
+
+        Without a worst direction all of them count: the k scores of a row move within a polytope whose 2k corners
+        lie k e away along one score each, and a convex function is largest at a corner.
+        """
+        moved = self.adverse(scores, targets, 1.25 * e)  # a sum with e is rounded
+        if moved is not None:
+            return rise(self.evaluate(scores, targets, weight)[0], self.evaluate(moved, targets, weight)[0])
+        largest, k = np.zeros(len(scores)), scores.shape[1]
+        for c in range(k):
+            for side in (-k * e, k * e):
+                moved = scores.copy()
+                moved[:, c] += side
+                np.maximum(largest, np.abs(self.evaluate(moved, targets, weight)[1][:, c]), out=largest)
+        return float(k * e * largest.sum())
 
     def evaluate(self, scores: Array, targets: Targets, weight: Array) -> tuple[float, Array]:
         """Return the weighted sum of the loss and its slopes, of the shape of the scores."""
@@ -104,9 +132,20 @@ class ClassLoss(VectorLoss):
     def _n_classes(self) -> int | None:
         return self.n_classes
 
-    def free_constants(self, targets: Classes) -> npt.NDArray[np.int64]:
-        """Return all scores but the last: classes are compared with each other."""
-        return np.arange(targets.k - 1)
+    def redundant(self, targets: Classes) -> npt.NDArray[np.int64]:
+        """Return the last score: classes are compared with each other."""
+        return np.array([targets.k - 1])
+
+    def largest_slopes(self, targets: Classes, weight: Array) -> float:
+        """Return the norm of the slopes where each row prefers another class."""
+        return float(np.sqrt(2.0) * np.linalg.norm(weight))
+
+    def adverse(self, scores: Array, targets: Classes, e: float) -> Array:
+        """Return the scores with the true class moved down, the others up."""
+        moved = scores + e
+        rows = np.arange(len(scores))
+        moved[rows, targets.ids] = scores[rows, targets.ids] - e
+        return moved
 
     def n_scores(self, targets: Classes) -> int:
         """Return the number of classes."""

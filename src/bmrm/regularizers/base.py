@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
 
@@ -142,6 +142,7 @@ class Separable(ByFields, Regularizer):
 
     weights: npt.ArrayLike | None = None
     bounds: tuple[npt.ArrayLike, npt.ArrayLike] | None = None
+    held: npt.NDArray[np.intp] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         if self.weights is not None:
@@ -177,6 +178,15 @@ class Separable(ByFields, Regularizer):
             )
         return replace(self, weights=weights, bounds=bounds)
 
+    def holding(self, held: npt.NDArray[np.intp] | None) -> Separable:
+        """Return the regularizer with coordinates that stay 0, though a w with others is worth what it was.
+
+        Masters and bounds then look at w with 0 there only. That is for the risk to allow: see `Risk.unseen`.
+        """
+        other = replace(self)
+        object.__setattr__(other, "held", held)
+        return other
+
     @cached_property
     def s(self) -> Array:
         """The weights as an array; a single 1 if all are 1."""
@@ -184,18 +194,26 @@ class Separable(ByFields, Regularizer):
 
     @cached_property
     def free(self) -> npt.NDArray[np.intp]:
-        """The coordinates with weight 0."""
-        return np.zeros(0, np.intp) if self.weights is None else np.flatnonzero(self.s == 0.0)
+        """The coordinates with weight 0 that are not held at 0."""
+        free = np.zeros(0, np.intp) if self.weights is None else np.flatnonzero(self.s == 0.0)
+        return free if self.held is None else np.setdiff1d(free, self.held)
 
-    @property
+    @cached_property
     def lower(self) -> Array | float:
         """The lower bounds."""
-        return -np.inf if self.bounds is None else np.asarray(self.bounds[0])
+        return self._end(-np.inf if self.bounds is None else self.bounds[0])
 
-    @property
+    @cached_property
     def upper(self) -> Array | float:
         """The upper bounds."""
-        return np.inf if self.bounds is None else np.asarray(self.bounds[1])
+        return self._end(np.inf if self.bounds is None else self.bounds[1])
+
+    def _end(self, given: npt.ArrayLike) -> Array | float:
+        if self.held is None:
+            return given if isinstance(given, float) else np.asarray(given)
+        end = np.array(np.broadcast_to(given, self.s.shape), dtype=np.float64)
+        end[self.held] = 0.0
+        return end
 
     @cached_property
     def parts(self) -> tuple[Array, Array]:
@@ -219,7 +237,7 @@ class Separable(ByFields, Regularizer):
     def _in_units(self, c: Array, weights: Array) -> Separable:
         """Return the regularizer with other weights, and the bounds divided by c."""
         bounds = None if self.bounds is None else (np.asarray(self.lower) / c, np.asarray(self.upper) / c)
-        return replace(self, weights=weights, bounds=bounds)
+        return replace(self, weights=weights, bounds=bounds).holding(self.held)
 
     def inside(self, w: Array) -> bool:
         """Return whether w respects the bounds."""

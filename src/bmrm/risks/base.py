@@ -84,6 +84,10 @@ class Risk(ABC):
         """Return how large the data are in each coordinate of w, None if that is not known."""
         return None
 
+    def unseen(self, free: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+        """Return those of the coordinates without a penalty that can be 0 at no loss, whatever the others are."""
+        return free[:0]
+
     def known_plane(self, w: Array) -> tuple[Array, float] | None:
         """Return a plane below R, high at w, that costs no evaluation: by answers of earlier ones; None if none is."""
         return None

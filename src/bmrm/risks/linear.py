@@ -9,15 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from bmrm import _core
-from bmrm._traits import Trait
 from bmrm.data.matrix import Design
 from bmrm.losses import Loss, VectorLoss
 from bmrm.risks.base import Array, Line, Point, Risk
 from bmrm.risks.inputs import made_loss, normalized, raw_targets, row_vector, traits_of
+from bmrm.risks.score_error import rounding_of
 from bmrm.risks.space import RowSpace
+from bmrm.risks.unseen import unseen
 
 _EPS = float(np.finfo(np.float64).eps)
-_NEGLIGIBLE = 1e-12  # of R: a rounding error that needs no sharper bound
 
 
 class LinearRisk(Risk):
@@ -105,6 +105,7 @@ class LinearRisk(Risk):
         self.plane_bytes = self.design.plane_bytes
         self.n_threads = self.design.n_threads
         self.products = 0
+        self._unseen: tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]] | None = None
         self._last: tuple[Array, Array] | None = None  # w and its scores, until a run begins
 
     @property
@@ -204,6 +205,13 @@ class LinearRisk(Risk):
         self.products += 1
         return self.design.tdot(slopes, total + self.loss.tilt)
 
+    def unseen(self, free: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+        """Return the free coordinates that the loss does not see or others can stand for; found once for a set."""
+        known = self._unseen
+        if known is None or not np.array_equal(known[0], free):
+            known = self._unseen = free, unseen(self, free)
+        return known[1]
+
     def sizes(self) -> Array:
         """Return the root of the mean square of each column's entries that are not 0."""
         squares, counts = self._squares
@@ -245,7 +253,13 @@ class LinearRisk(Risk):
         """The normalized weights as an array."""
         return np.full(self.design.n_rows, self.scale) if self.weight is None else self.weight
 
-    def _tilted(self, w: Array) -> float:
+    @cached_property
+    def largest_slopes(self) -> float:
+        """A bound of the norm of the weighted slopes at any scores; inf if the loss has none."""
+        return self.loss.largest_slopes(self.targets, self.full_weight)
+
+    def tilted(self, w: Array) -> float:
+        """Return what the learned offset adds to the loss."""
         return self.loss.tilt * float(w[-1]) if self.loss.tilt else 0.0
 
     def _checked(self, w: Array) -> Array:
@@ -270,9 +284,14 @@ class LinearPoint(Point):
         return self.risk.loss_and_slopes(self.scores)
 
     @property
+    def loss(self) -> float:
+        """The loss of the scores."""
+        return self._loss[0]
+
+    @property
     def value(self) -> float:
         """R(w)."""
-        return self._loss[0] + self.risk._tilted(self.w)
+        return self._loss[0] + self.risk.tilted(self.w)
 
     @property
     def slopes(self) -> Array:
@@ -313,32 +332,8 @@ class LinearPoint(Point):
 
     @cached_property
     def rounding(self) -> float:
-        """How much larger than the value computed R(w) may be, because the scores are rounded.
-
-        A score is in error by 4 eps sum_j |x_ij| |w_j|, which is at most e = 4 eps sum_j |X_j| |w_j|; so R is by the
-        slopes times that, and sum_i |l_i| |x_ij| <= |l| |X_j|. The slopes are the larger ones at f - e and f + e, for
-        rows next to a kink. Where w is huge along columns that depend on each other, that is all the digits of R.
-        First |X| |w|, which is larger but needs no norms of columns, takes the place of sum_j |X_j| |w_j|.
-        """
-        rough = self._rounding(self.risk.extent * float(np.sqrt(_core.inner(self.w, self.w))))
-        if rough <= _NEGLIGIBLE * abs(self.value):
-            return rough
-        return self._rounding(_core.inner_of_sizes(self.risk.norms, self.w))
-
-    def _rounding(self, far: float) -> float:
-        return 4.0 * _EPS * (abs(self.value) + self._steepest(4.0 * _EPS * far) * far)
-
-    def _steepest(self, e: float) -> float:
-        """Return the norm of the slopes, each the larger one of those at f - e and f + e, or a bound of it."""
-        risk = self.risk
-        if risk.kernel is None:
-            sides = [np.abs(risk.loss_and_slopes(self.scores + shift)[1]) for shift in (-e, e)]
-            return float(np.sqrt(np.square(np.maximum(*sides)).sum()))
-        c = _core.largest_curvature(risk.kernel) if Trait.CURVATURE in risk.traits else np.inf
-        if np.isfinite(c):
-            p = risk.full_weight
-            return float(np.sqrt(_core.inner(self.slopes, self.slopes)) + c * e * np.sqrt(_core.inner(p, p)))
-        return float(risk.kernel.steepest(self.scores, risk.targets, risk.weight, risk.scale, e))
+        """How much larger than the value computed R(w) may be, because the scores are rounded."""
+        return rounding_of(self)
 
     def extreme(self, d: Array) -> Array:
         """Return the subgradient that is largest in direction d: two products."""
@@ -369,7 +364,7 @@ class LinearLine(Line):
         # The product of the difference, not the difference of products: errors must not grow from line to line.
         self.score_direction: Array = risk.design.dot(self.direction)
         risk.products += 1
-        self._slope_of_tilt = risk._tilted(self.direction)
+        self._slope_of_tilt = risk.tilted(self.direction)
         self._line = risk.line(start.scores, self.score_direction)
 
     def at(self, t: float) -> LinearPoint:
@@ -389,7 +384,7 @@ class LinearLine(Line):
         else:
             value, left, right = self._line.evaluate(t, self.start.risk.n_threads)
         tilt = self._slope_of_tilt
-        return value + self.start.risk._tilted(self.start.w) + t * tilt, left + tilt, right + tilt
+        return value + self.start.risk.tilted(self.start.w) + t * tilt, left + tilt, right + tilt
 
     def slope_at(self, t: float) -> float:
         """Return the slope at t, from the slopes of the point there, which keeps them."""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bmrm.risks.base import Array, Line, Point, Risk
 from bmrm.risks.inputs import OF_ROWS
@@ -71,6 +72,10 @@ class ScaledRisk(Risk):
     def busy(self) -> tuple[float, ...]:
         """Seconds of the risk inside."""
         return self.risk.busy
+
+    def unseen(self, free: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+        """Return those of the risk inside: a coordinate is 0 in all units."""
+        return self.risk.unseen(free)
 
     def evaluate(self, w: Array) -> tuple[float, Array]:
         """Return the value and one subgradient at v."""

@@ -1,0 +1,68 @@
+"""Coordinates without a penalty that a loss does not see, so that they may stay 0.
+
+A loss that compares scores does not change with a constant in all of them, in a query, or in all scores of one row.
+The slopes of planes in such a direction are rounding errors, 1e-17 and not 0, and a master that follows them leads to
+w = 1e16, where scores have no digits left. Nothing is lost where w is 0 there: the minimum of J is the same.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from bmrm.losses import VectorLoss
+
+if TYPE_CHECKING:
+    from bmrm.risks.linear import LinearRisk
+
+Index = npt.NDArray[np.intp]
+
+_FLAT = 1e-12  # of |l| |X_j|, X_j'l for random slopes l: a column that the loss may not see
+_MOST = 100  # columns that are compared row by row, a product each; the others stay as they are
+
+
+def unseen(risk: LinearRisk, free: Index) -> Index:
+    """Return those of the free coordinates that can be 0 at no loss.
+
+    Of a loss of k scores, for each column that is free for all of them, the scores that `VectorLoss.redundant` names;
+    of a loss of differences of scores, the columns that are constant, in each query if it looks at queries.
+    """
+    if isinstance(risk.loss, VectorLoss):
+        k = risk.n_outputs
+        columns = np.flatnonzero(np.bincount(free // k, minlength=risk.dim // k) == k)
+        return (columns[:, None] * k + risk.loss.redundant(risk.targets)).reshape(-1)
+    if risk.loss.shift_slope(risk.targets) != 0.0:
+        return free[:0]
+    constant = free[free == risk.design.n_cols]  # the intercept
+    columns = free[free < risk.design.n_cols]
+    return np.sort(np.concatenate([constant, _constant(risk, columns)])) if columns.size else constant
+
+
+def _constant(risk: LinearRisk, columns: Index) -> Index:
+    """Return the columns that are the same in all rows of each set of rows that the loss compares."""
+    m, design = risk.design.n_rows, risk.design
+    rows, starts = _sets(risk)
+    slopes = np.zeros(m)
+    slopes[rows] = np.random.default_rng(0).normal(size=rows.size)
+    sizes = np.diff(starts)
+    slopes[rows] -= np.repeat(np.add.reduceat(slopes[rows], starts[:-1]) / sizes, sizes)
+    products = np.abs(design.tdot(slopes, 0.0))[columns]
+    norms = risk.norms[columns]
+    flat = columns[(products <= _FLAT * float(np.linalg.norm(slopes)) * norms) & (norms > 0.0)]
+    found = []
+    for j in flat[:_MOST]:
+        unit = np.zeros(design.dim)
+        unit[j] = 1.0
+        column = design.dot(unit)[rows]
+        if np.array_equal(np.maximum.reduceat(column, starts[:-1]), np.minimum.reduceat(column, starts[:-1])):
+            found.append(j)
+    return np.array(found, dtype=np.intp)
+
+
+def _sets(risk: LinearRisk) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the rows, set by set, and where sets begin; all rows are one set unless the loss looks at queries."""
+    if risk.loss.couples == "group":
+        return risk.targets.rows, risk.targets.starts
+    return np.arange(risk.design.n_rows), np.array([0, risk.design.n_rows])

@@ -1,0 +1,192 @@
+"""Losses that compare scores, at scores so large that their differences are rounding errors, and directions unseen."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from catalogue import all_losses
+from reference import exact, sets
+
+import bmrm
+from bmrm import LinearRisk, OrdinalRegressor, Problem, ScoreClassifier, solve
+from bmrm.losses import VectorLoss
+from bmrm.regularizers import L1, L2, ElasticNet, Zero
+
+COMPARING = [loss for loss in all_losses() if loss.name in sets.TERMS or loss.name in exact.LOSSES_OF_ROWS]
+SEES_SHIFTS = ("fbeta", "precision_at_k", "recall_at_k", "nu_hinge", "nu_epsilon_insensitive")
+SHIFT_FREE = [loss for loss in COMPARING if not isinstance(loss, VectorLoss) and loss.name not in SEES_SHIFTS]
+VECTOR = [loss for loss in COMPARING if isinstance(loss, VectorLoss)]
+
+
+def by_name(loss):
+    return repr(loss)
+
+
+def far_problem(loss, rng):
+    """Columns that are equal, constant or constant in each query, and weights up to 1e18 that cancel or are shared."""
+    m = 5 if loss.name.startswith("nu_") else 8 if loss.couples == "group" else 6
+    y, groups = loss.draw(rng, m)
+    x, one = rng.normal(size=(m, 1)), np.ones((m, 1))
+    by_query = one if groups is None else 1.7 * groups[:, None] + 0.3
+    kinds = [[x, 3.0 * x, x], [x + 10.0 ** rng.uniform(0, 12), one, one], [x, by_query, one], [x, 1e-7 * x, 1e5 * one]]
+    kind = int(rng.integers(len(kinds)))
+    risk = LinearRisk(np.hstack(kinds[kind]), y, loss, groups=groups, n_threads=1)
+    W = 10.0 ** rng.uniform(-1, 18) * rng.normal(size=(3, risk.n_outputs))
+    W[:] = W[:, :1] if rng.random() < 0.5 else W
+    if kind == 0:
+        W[2] = -(W[0] + 3.0 * W[1])
+    if rng.random() < 0.5:
+        W[0] = 10.0 ** rng.uniform(-1, 3) * rng.normal(size=risk.n_outputs)
+    return risk, np.hstack(kinds[kind]), y, groups, W.reshape(-1)
+
+
+def test_every_loss_that_compares_scores_is_here():
+    coupled = {loss.name for loss in all_losses() if loss.couples != "row" or isinstance(loss, VectorLoss)}
+    assert coupled == {loss.name for loss in COMPARING} | {"multivariate_regression"}
+
+
+@pytest.mark.parametrize("loss", COMPARING, ids=by_name)
+@pytest.mark.filterwarnings("ignore:loss")
+def test_the_true_objective_is_at_most_the_upper_bound(loss):
+    rng = np.random.default_rng(1)
+    for _ in range(40):
+        risk, X, y, groups, w = far_problem(loss, rng)
+        truth = exact.risk(loss, risk.targets, X, y, groups, w)
+        point = risk.at(w)
+        assert Fraction(point.value + point.rounding) >= truth - abs(truth) / 10**15
+
+
+@pytest.mark.parametrize("loss", COMPARING, ids=by_name)
+@pytest.mark.filterwarnings("ignore:loss")
+def test_planes_that_touch_far_away_lie_below(loss):
+    rng = np.random.default_rng(2)
+    for _ in range(10):
+        risk, X, y, groups, w = far_problem(loss, rng)
+        a, b = risk.at(w).plane
+        for v in (np.zeros(w.size), rng.normal(size=w.size)):
+            height = sum((Fraction(x) * Fraction(z) for x, z in zip(a.tolist(), v.tolist())), Fraction(b))
+            truth = exact.risk(loss, risk.targets, X, y, groups, v)
+            assert height <= truth + (1 + abs(truth)) / 10**13
+
+
+@pytest.mark.parametrize("loss", SHIFT_FREE, ids=by_name)
+@pytest.mark.parametrize("shift", [1e17, -1e17, 1e300])
+@pytest.mark.filterwarnings("ignore:loss")
+def test_a_huge_constant_in_all_scores_changes_nothing(loss, shift):
+    rng = np.random.default_rng(3)
+    y, groups = loss.draw(rng, 8)
+    risk = LinearRisk(np.ones((8, 1)), y, loss, groups=groups, n_threads=1)
+    there, here = risk.at(np.array([shift])), risk.at(np.zeros(1))
+    assert there.value == pytest.approx(here.value, rel=1e-14)
+    assert np.array_equal(there.slopes, here.slopes)
+
+
+@pytest.mark.parametrize("loss", VECTOR, ids=by_name)
+def test_a_huge_constant_in_the_scores_of_all_classes_changes_nothing(loss):
+    rng = np.random.default_rng(3)
+    if loss.name == "multilabel_hinge":
+        y = np.array([[1, 0, 0], [0, 1, 1], [1, 0, 1]])
+    else:
+        y, _ = loss.draw(rng, 8)
+    risk = LinearRisk(np.ones((len(y), 1)), y, loss, n_threads=1)
+    there = risk.at(np.full(risk.dim, 1e17) if "tree" not in vars(loss) else np.zeros(risk.dim))
+    assert there.value == pytest.approx(risk.at(np.zeros(risk.dim)).value, rel=1e-14)
+
+
+def test_an_ordinary_upper_bound_is_the_objective(rng):
+    for loss in COMPARING:
+        y, groups = loss.draw(rng, 200 if loss.name not in ("nu_hinge",) else 40)
+        risk = LinearRisk(rng.normal(size=(len(y), 4)), y, loss, groups=groups, n_threads=1)
+        w = rng.normal(size=risk.dim)
+        assert 0.0 <= risk.at(w).rounding <= 1e-12
+
+
+@pytest.mark.parametrize("loss", [loss for loss in COMPARING if np.isfinite(loss.floor)], ids=by_name)
+@pytest.mark.parametrize("make", [L1, L2, ElasticNet, None], ids=["l1", "l2", "elastic_net", "zero"])
+def test_a_free_constant_column_stays_at_0_and_stops_nothing(loss, make):
+    rng = np.random.default_rng(5)
+    y, groups = loss.draw(rng, 24)
+    X = np.c_[rng.normal(size=(24, 2)), np.ones(24)]
+    risk = LinearRisk(X, y, loss, groups=groups, n_threads=1)
+    weights = None if make is None else np.repeat([1.0, 1.0, 0.0], risk.n_outputs)
+    regularizer = Zero() if make is None else make(weights=weights)
+    result = solve(Problem(risk, regularizer, 0.1), tol=1e-6, max_iter=300)
+    assert result.converged
+    assert np.abs(result.w).max() < 1e4
+    again = LinearRisk(X[:, :2], y, loss, groups=groups, intercept=not loss.shift_slope(risk.targets), n_threads=1)
+    other = solve(Problem(again, Zero() if make is None else make(), 0.1), tol=1e-6, max_iter=300).certificate
+    assert result.certificate.lower <= other.upper
+    assert other.lower <= result.certificate.upper
+
+
+def test_estimators_with_a_constant_column_of_weight_0():
+    X, y = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]] * 4), np.array([1, 2] * 4)
+    for estimator in (OrdinalRegressor, ScoreClassifier):
+        fitted = estimator(regularizer=L1(weights=[1.0, 1.0, 0.0]), lam=0.5, tol=1e-6).fit(X, y)
+        assert fitted.status_.name == "CONVERGED"
+        assert fitted.certificate_.upper == pytest.approx(0.5, rel=1e-5)
+        assert np.abs(fitted.coef_).max() <= 1.0
+
+
+@pytest.mark.parametrize("query", [None, np.repeat(np.arange(6), 4)])
+def test_constants_of_queries_are_unseen(query, rng):
+    y = np.tile([0.0, 1.0, 2.0, 1.0], 6)
+    loss = "ordinal" if query is None else "pairwise_rank"
+    X = np.c_[rng.normal(size=24), np.full(24, 0.1), np.repeat(rng.normal(size=6), 4), np.zeros(24)]
+    risk = LinearRisk(X, y, loss, groups=query, n_threads=1)
+    problem = Problem(risk, "zero", 1.0)
+    assert problem.regularizer.held.tolist() == ([1] if query is None else [1, 2])
+    assert 3 in problem.regularizer.free
+
+
+def test_what_is_unseen_depends_on_what_is_free():
+    risk = LinearRisk(np.eye(3), [0, 1, 2], "multiclass_hinge", n_threads=1)
+    assert Problem(risk, "l2", 1.0).regularizer.held is None
+    assert Problem(risk, L2(weights=np.repeat([1.0, 0.0, 1.0], 3)), 1.0).regularizer.held.tolist() == [5]
+    part = np.repeat([1.0, 0.0, 1.0], 3)
+    part[4] = 1.0
+    assert Problem(risk, L2(weights=part), 1.0).regularizer.held is None
+    bounds = (np.full(9, -1.0), np.full(9, 1.0))
+    assert Problem(risk, Zero(bounds=bounds), 1.0).regularizer.held is None
+
+
+@pytest.mark.parametrize("loss", ["exponential", "poisson"])
+def test_exponentials_are_finite_where_a_double_holds_them(loss):
+    risk = LinearRisk([[1.0], [0.5]], [1.0, 1.0], loss, n_threads=1)
+    w = np.array([500.0 if loss == "poisson" else -500.0])
+    assert risk.at(w).value == pytest.approx(0.5 * np.exp(500.0), rel=1e-12)
+    assert np.isfinite(Problem(risk, "l2", 1.0).at_most(w))
+    assert risk.at(2.0 * w).value == np.inf
+
+
+def test_a_loss_of_ones_own_that_compares_scores_is_charged():
+    class Pairs(bmrm.losses.RocArea):
+        def largest_slopes(self, targets, weight):
+            return np.inf
+
+        def growth(self, scores, targets, weight, e):
+            return bmrm.losses.Loss.growth(self, scores, targets, weight, e)
+
+    class Rows(bmrm.losses.MulticlassHinge):
+        def largest_slopes(self, targets, weight):
+            return np.inf
+
+        def adverse(self, scores, targets, e):
+            return None
+
+        def compiled(self, targets):
+            return None
+
+        def evaluate(self, scores, targets, weight):
+            rows = bmrm.losses.MulticlassHinge().compiled(targets)
+            slopes = np.empty_like(scores)
+            return rows.evaluate(scores, weight, 1.0, slopes), slopes
+
+    pairs = LinearRisk([[1.0, 1.0], [1.0, 2.0]], [-1.0, 1.0], Pairs(), n_threads=1)
+    assert pairs.at(np.array([1e17, 20.0])).rounding >= 1.0
+    rows = LinearRisk([[1.0]], [0.0], Rows(), n_threads=1)
+    point = rows.at(np.array([1e17, 1e17 - 32.0]))
+    assert point.value == 0.0
+    assert point.rounding >= 1.0
