@@ -11,7 +11,7 @@ from reference import exact, sets
 
 import bmrm
 from bmrm import LinearRisk, OrdinalRegressor, Problem, ScoreClassifier, solve
-from bmrm.losses import VectorLoss
+from bmrm.losses import RocArea, StructuredHinge, StructuredLog, VectorLoss
 from bmrm.regularizers import L1, L2, ElasticNet, Zero
 
 COMPARING = [loss for loss in all_losses() if loss.name in sets.TERMS or loss.name in exact.LOSSES_OF_ROWS]
@@ -69,6 +69,18 @@ def test_planes_that_touch_far_away_lie_below(loss):
             height = sum((Fraction(x) * Fraction(z) for x, z in zip(a.tolist(), v.tolist())), Fraction(b))
             truth = exact.risk(loss, risk.targets, X, y, groups, v)
             assert height <= truth + (1 + abs(truth)) / 10**13
+
+
+def test_sums_over_many_pairs_keep_their_digits(rng):
+    f, y = 2.0 * rng.normal(size=20_000), np.repeat([-1.0, 1.0], 10_000)
+    low, high = np.sort(f[:10_000]), [Fraction(x) for x in np.sort(f[10_000:]).tolist()]
+    before = [Fraction(0)]
+    for x in high:
+        before.append(before[-1] + x)
+    ends = np.searchsorted(np.array(high, float), low + 1.0)
+    truth = sum(n * (1 + Fraction(x)) - before[n] for n, x in zip(ends.tolist(), low.tolist())) / 10**8
+    value, _ = RocArea().evaluate(f, RocArea().encode(y), np.ones(y.size))
+    assert abs(Fraction(value) / truth - 1) < Fraction(5, 10**16)
 
 
 @pytest.mark.parametrize("loss", SHIFT_FREE, ids=by_name)
@@ -159,6 +171,28 @@ def test_exponentials_are_finite_where_a_double_holds_them(loss):
     assert risk.at(w).value == pytest.approx(0.5 * np.exp(500.0), rel=1e-12)
     assert np.isfinite(Problem(risk, "l2", 1.0).at_most(w))
     assert risk.at(2.0 * w).value == np.inf
+
+
+@pytest.mark.parametrize("make", [StructuredHinge, StructuredLog])
+def test_scores_of_labels_that_are_never_true_are_charged(make):
+    rng, model = np.random.default_rng(6), bmrm.ChainModel(3, 2)
+    below = 0
+    for _ in range(60):
+        x = rng.normal(size=(2, 1))
+        X, y, w = [np.hstack([x, 3.0 * x])], [np.zeros(2, np.int32)], np.zeros(model.dim)
+        w[1:3] = 10.0 ** rng.uniform(6, 17) * rng.normal(size=2)
+        w[4:6] = -w[1:3] / 3.0
+        exactly = [Fraction(v) for v in w.tolist()]
+        values = []
+        for other in model.outputs(X[0]):
+            indices, features = model.joint_feature(X[0], other)
+            score = sum((exactly[j] * Fraction(v) for j, v in zip(indices.tolist(), features.tolist())), Fraction(0))
+            values.append(score + (Fraction(model.delta(y[0], other)) if make is StructuredHinge else 0))
+        truth = max(values) if make is StructuredHinge else exact.log_sum(values)
+        point = bmrm.StructuredRisk(X, y, make(model), n_threads=1).at(w)
+        assert Fraction(point.value + point.rounding) >= truth * (1 - Fraction(1, 10**15))
+        below += Fraction(point.value) < truth * (1 - Fraction(1, 10**12))
+    assert below  # else the test says nothing
 
 
 def test_a_loss_of_ones_own_that_compares_scores_is_charged():

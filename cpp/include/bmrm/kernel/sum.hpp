@@ -7,6 +7,17 @@
 
 namespace bmrm {
 
+// A sum of two finite numbers as computed, and what it lacks: exact, without branches (Knuth).
+struct Rounded {
+  double value;
+  double error;
+};
+
+inline Rounded two_sum(double a, double b) {
+  const double value = a + b, of_b = value - a;
+  return {value, (a - (value - of_b)) + (b - of_b)};
+}
+
 class Sum {
  public:
   void add(double x) {

@@ -166,14 +166,16 @@ class VectorRowsOf final : public VectorRows {
     const std::size_t k = family_.k, n_blocks = n_rows_ / kBlock + 1;
     std::vector<double> parts(n_blocks, 0.0);
     parallel_for(n_blocks, n_blocks < 4 ? 1 : n_threads, [&](std::size_t b) {
+      Sum part;
       for (std::size_t i = b * kBlock; i < std::min(n_rows_, (b + 1) * kBlock); ++i) {
         const double c = shares.at(i);
         if (c == 0.0) {
           std::fill_n(L + i * k, k, 0.0);
         } else {
-          parts[b] += family_.loss(i, F + i * k, c, L + i * k);
+          part.add(family_.loss(i, F + i * k, c, L + i * k));
         }
       }
+      parts[b] = part.value();
     });
     Sum sum;
     for (const double part : parts) sum.add(part);

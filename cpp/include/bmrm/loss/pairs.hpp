@@ -101,7 +101,8 @@ class PairSum {
     const Keyed* const end[2] = {at[0] + high.size(), at[1] + low.size()};
     double passed = 0.0, rest = weight_of(low);     // weight of the f_i - 1 behind, of the f_j ahead
     double d = 0.0, last = 0.0, last_margin = 0.0;  // the sum of p_i (here - (f_i - 1)) over those behind
-    Sum sum;
+    double lost = 0.0;                              // what rounding has taken off d
+    Sum total;
     const double* const weights = weight_.empty() ? nullptr : weight_.data();
     double* const slopes = slopes_.data();
     for (std::size_t k = low.size() + high.size(); k > 0; --k) {
@@ -115,14 +116,16 @@ class PairSum {
       const double here = is_low ? lower : upper, weight = weights == nullptr ? 1.0 : weights[item.row];
       const double of_low = static_cast<double>(is_low) * weight, of_high = weight - of_low;
       const double margin = 1.0 - static_cast<double>(is_low);
-      d += passed * ((here - last) - (margin - last_margin));
+      const Rounded moved = two_sum(here, -last);
+      const Rounded next = two_sum(d, passed * ((moved.value - (margin - last_margin)) + moved.error));
+      d = next.value, lost += next.error;
       last = here, last_margin = margin;
       rest -= of_low;
-      sum.add(of_low * d);
+      total.add(of_low * (d + lost));
       slopes[item.row] += of_low * passed - of_high * rest;
       passed += of_high;
     }
-    sum_.add(sum.value());
+    sum_.add(total.value());
   }
 
   Order order_;
