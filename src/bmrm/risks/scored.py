@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from bmrm import _core
 from bmrm.risks.base import Array, Line, Point, Risk
@@ -30,8 +31,8 @@ class Scored:
         (f, d or None, t) to the loss at f + t d, its slope along d, and its slopes by the scores.
     room : callable
         n to an array for n scores.
-    sizes : array
-        sum_i p_i |phi(x_i, y_i)|.
+    widest : (array, array of int)
+        Sizes and segments of w: `ScoredModel.widest_feature`.
     terms : float
         The most numbers added up for one example: what rounding grows with.
     """
@@ -43,12 +44,18 @@ class Scored:
         pulled_back: Callable[[Array], Array],
         along: Callable[[Array, Array | None, float], Loss],
         room: Callable[[int], Array],
-        sizes: Array,
+        widest: tuple[Array, npt.NDArray[np.int64]],
         terms: float,
     ) -> None:
         self.risk, self._scores, self._pulled_back, self.along = risk, scores, pulled_back, along
         self.room = room
-        self.sizes, self.error = sizes, (8.0 + terms) * _EPS
+        self.error = (8.0 + terms) * _EPS
+        self._widest = widest
+
+    def largest(self, w: Array) -> float:
+        """Return what the scores of any outputs are made of at most, all signs left out."""
+        sizes, starts = self._widest
+        return float(np.maximum.reduceat(sizes * np.abs(w), starts).sum())
 
     def scores(self, w: Array) -> Array:
         """Return A w: one product."""
@@ -96,9 +103,8 @@ class ScoredPoint(Point):
 
     @cached_property
     def rounding(self) -> float:
-        """How much larger than the value computed R(w) may be: by the scores of the true outputs and of the others."""
-        size = abs(self.value) + _core.inner_of_sizes(self.scored.sizes, self.w)
-        return self.scored.error * (size + self._products[1])
+        """How much larger than the value computed R(w) may be: by the scores of the true outputs and of any others."""
+        return self.scored.error * (abs(self.value) + 2.0 * self.scored.largest(self.w))
 
     @cached_property
     def _products(self) -> tuple[float, float]:
@@ -109,7 +115,7 @@ class ScoredPoint(Point):
     def plane(self) -> tuple[Array, float]:
         """The normal A'l and the offset L(f) - <l, f> for slopes l at the scores f, less the rounding in it."""
         a = self.subgradient
-        rounding = self.rounding + 4.0 * _EPS * _core.inner_of_sizes(a, self.w)
+        rounding = self.rounding + self.scored.error * self._products[1] + 4.0 * _EPS * _core.inner_of_sizes(a, self.w)
         return a, self.value - self._products[0] - rounding
 
     def toward(self, w: Array) -> ScoredLine:

@@ -80,11 +80,13 @@ class StructuredRisk(Risk):
         """Return the oracle, and the mean sizes of the true outputs' joint features."""
         loss, model, examples, p, n_threads = self.loss, self.model, self.examples, self.p, self.n_threads
         if isinstance(model, BatchedModel):
-            sizes = model.total_feature(examples, p)
             if isinstance(model, ScoredModel):
-                self._scored = self._made_scored(model, sizes)
+                widest = model.widest_feature(examples, p)
+                self._scored, sizes = self._made_scored(model, widest), widest[0]
                 self.traits |= {Trait.CACHED_LINE}
                 self.cheap_lines = True
+            else:
+                sizes = model.total_feature(examples, p)
             if isinstance(loss, StructuredHinge):
                 scaling = loss.scaling
                 return lambda w: model.hinge(examples, w, p, scaling, n_threads), sizes
@@ -96,7 +98,7 @@ class StructuredRisk(Risk):
         truths = [as_pair(model.joint_feature(x, y), self.dim) for x, y in zip(examples.X, examples.Y)]
         return lambda w: self._log(truths, w), _added(truths, p, self.dim)
 
-    def _made_scored(self, model: ScoredModel, sizes: Array) -> Scored:
+    def _made_scored(self, model: ScoredModel, widest: tuple[Array, npt.NDArray[np.int64]]) -> Scored:
         loss, examples, p, n_threads = self.loss, self.examples, self.p, self.n_threads
 
         def along(f: Array, d: Array | None, t: float) -> Loss:
@@ -110,7 +112,7 @@ class StructuredRisk(Risk):
             lambda slopes: model.pulled_back(examples, slopes, n_threads),
             along,
             lambda n: model.room(examples, n),
-            sizes,
+            widest,
             model.most_terms(examples),
         )
 
@@ -194,13 +196,17 @@ def _(risk: StructuredRisk) -> dict[str, Any]:
 
 
 class _StructuredPoint(Point):
-    """A point whose rounding is that of the scores, which may be much larger than the loss."""
+    """A point whose rounding is that of the scores, which may be much larger than the loss.
+
+    Of the other outputs the worst one counts: what a model makes of all others, only the model knows.
+    """
 
     @property
     def rounding(self) -> float:
         risk = self.risk
         assert isinstance(risk, StructuredRisk)
-        return 8.0 * _EPS * (abs(self.value) + _core.inner_of_sizes(risk.sizes_of_truths, self.w))
+        others = _core.inner_of_sizes(self.subgradient, self.w)
+        return 8.0 * _EPS * (abs(self.value) + _core.inner_of_sizes(risk.sizes_of_truths, self.w) + others)
 
     @property
     def plane(self) -> tuple[Array, float]:

@@ -160,6 +160,17 @@ class ScoredModel(BatchedModel):
         return np.empty(n)
 
     @abstractmethod
+    def widest_feature(self, examples: Any, p: Array) -> tuple[Array, Indices]:
+        """Return sizes a >= 0, as long as w, and where segments of w begin: what the scores of any outputs are made of.
+
+        sum_i p_i <|phi(x_i, y_i)|, |w|> is at most the sum over segments of the largest a_j |w_j|, for all outputs y_i.
+        """
+
+    def total_feature(self, examples: Any, p: Array) -> Array:
+        """Return the sizes of `widest_feature`, which are at least those of the true outputs."""
+        return self.widest_feature(examples, p)[0]
+
+    @abstractmethod
     def most_terms(self, examples: Any) -> float:
         """Return how many scores of one example are added up at most."""
 

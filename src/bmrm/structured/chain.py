@@ -187,23 +187,23 @@ class ChainModel(ScoredModel, name="chain"):
             raise ValueError(_UNEVEN)
         return self._each
 
-    def total_feature(self, examples: ChainExamples, p: Array) -> Array:
-        """Return sum_i p_i |phi(x_i, y_i)|."""
-        y, row, k = _labels(examples), examples.row, self.n_labels
-        slopes, at = np.zeros(examples.n_scores), examples.parts
-        shares = np.repeat(p, np.diff(examples.starts))
-        first, last = examples.starts[:-1], examples.starts[1:] - 1
-        is_step = np.ones(y.size, dtype=bool)
-        is_step[first] = False
-        steps = np.flatnonzero(is_step)
-        step = y[steps - 1].astype(np.int64) * row + y[steps]
-        slopes[np.arange(y.size) * row + y] = shares
-        np.add.at(slopes[at["transitions"]], step, shares[steps])
-        np.add.at(slopes[at["start"]], y[first], p)
-        np.add.at(slopes[at["end"]], y[last], p)
+    def widest_feature(self, examples: ChainExamples, p: Array) -> tuple[Array, Indices]:
+        """Return the sizes of all attributes with each label, a segment for each attribute and kind of weight."""
+        k, row, at, blocks = self.n_labels, examples.row, examples.parts, self.blocks()
+        slopes, shares = np.zeros(examples.n_scores), np.repeat(p, np.diff(examples.starts))
+        is_step = np.ones(examples.n_tokens, dtype=bool)
+        is_step[examples.starts[:-1]] = False
+        slopes[at["emissions"]].reshape(-1, row)[:, :k] = shares[:, None]
+        slopes[at["transitions"]] = shares[is_step].sum()
+        slopes[at["start"]] = slopes[at["end"]] = p.sum()
         if examples.edges is not None:
-            slopes[at["pairs"]][np.arange(steps.size) * k * row + step] = shares[steps]
-        return self._pulled_back(examples, *examples.of_sizes(), slopes, 1)
+            slopes[at["pairs"]].reshape(-1, k, row)[:, :, :k] = shares[is_step][:, None, None]
+        ends = self.weights.starts
+        segments = [ends[:-1][np.diff(ends) > 0]]
+        segments += [np.array([block.start]) for name, block in blocks.items() if name != "emissions"]
+        segments[-1] = np.arange(blocks["pairs"].start, blocks["pairs"].stop, k * k)
+        starts = np.unique(np.concatenate(segments))
+        return self._pulled_back(examples, *examples.of_sizes(), slopes, 1), starts[starts < self.dim]
 
     # Answers.
 
