@@ -173,8 +173,15 @@ class LabelingLoss(WholeSetLoss):
         return 2.0 / float(np.sqrt(sum(rows.size for rows in targets)))
 
     def growth(self, scores: Array, targets: Labels, weight: Array, e: float) -> float:
-        """Return e times the largest slopes."""
-        return e * self.largest_slopes(targets, weight)
+        """Return the loss with positives moved down, negatives up: by m e, for sums over m scores are rounded too.
+
+        Each label that differs adds 2 e at least then, more than what of equal sums the wrong one can be worth.
+        """
+        step = 2.0 * (sum(rows.size for rows in targets) + 1) * e
+        moved = scores.copy()
+        moved[targets.positives] -= step
+        moved[targets.negatives] += step
+        return rise(self.evaluate(scores, targets, weight)[0], self.evaluate(moved, targets, weight)[0])
 
     def decide(self, scores: Array) -> Array:
         """Return the sign of each score; 0 counts as positive."""

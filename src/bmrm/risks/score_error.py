@@ -27,11 +27,11 @@ def rounding_of(point: LinearPoint) -> float:
     """Return how much larger than its value R(w) may be."""
     risk, w = point.risk, point.w
     own = 4.0 * _EPS * (abs(point.loss) + abs(risk.tilted(w)))
-    e = _error(point, risk.extent * float(np.sqrt(_core.inner(w, w))))
-    known = risk.kernel is None and risk.largest_slopes < np.inf
-    rough = risk.largest_slopes * e if known else growth(point, e)
-    if rough <= _NEGLIGIBLE * abs(point.value):
-        return own + rough
+    if risk.kernel is not None or risk.largest_slopes < np.inf:
+        e = _error(point, risk.extent * float(np.sqrt(_core.inner(w, w))))
+        rough = growth(point, e) if risk.kernel is not None else risk.largest_slopes * e
+        if rough <= _NEGLIGIBLE * abs(point.value):
+            return own + rough
     return own + growth(point, _error(point, _core.inner_of_sizes(risk.norms, w)))
 
 
