@@ -20,6 +20,7 @@ from bmrm._registry import UnknownName
 from bmrm.certificate import Certificate, Status
 from bmrm.data import Design
 from bmrm.data.archive import Arrays
+from bmrm.data.columns import aligned
 from bmrm.losses import LOSSES, Loss, VectorLoss
 from bmrm.losses import get as get_loss
 from bmrm.losses.hierarchy import HierarchicalLoss
@@ -65,6 +66,9 @@ class Model:
         A summary of the run (iterations, passes, seconds), as plain JSON values.
     version : str
         The version of bmrm that trained the model.
+    feature_names : sequence of str, optional
+        The name of each column of X. Data frames and stores are then put in this order by name; columns of theirs that
+        are no features are left out with a warning, one that is missing is an error. Arrays go by position.
 
     Examples
     --------
@@ -93,6 +97,7 @@ class Model:
     config: Mapping[str, Any] = field(default_factory=dict)
     history: Mapping[str, Any] = field(default_factory=dict)
     version: str = field(default_factory=lambda: version("bmrm"))
+    feature_names: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         coef = np.atleast_2d(np.ascontiguousarray(self.coef, dtype=np.float64))
@@ -107,6 +112,7 @@ class Model:
         object.__setattr__(self, "thresholds", thresholds)
         object.__setattr__(self, "certificates", tuple(self.certificates))
         object.__setattr__(self, "statuses", tuple(self.statuses))
+        object.__setattr__(self, "feature_names", None if self.feature_names is None else tuple(self.feature_names))
         _check_parts(self)
 
     @property
@@ -145,9 +151,10 @@ class Model:
         Raises
         ------
         DataError
-            If X does not have `n_features` columns.
+            If X does not have `n_features` columns, or lacks one of `feature_names`.
         """
-        scores = linear_scores(X, self.coef, self.intercept)
+        X, coef = aligned(X, self.coef, cast("tuple[str, ...] | None", self.feature_names))
+        scores = linear_scores(X, coef, self.intercept)
         if offset is not None:
             scores += np.asarray(offset, dtype=np.float64).reshape(-1, 1)
         return scores[:, 0] if len(self.coef) == 1 and self.task != "multivariate" else scores
@@ -160,7 +167,8 @@ class Model:
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (m, n_features)
+        X : array, sparse matrix, data frame or store of shape (m, n_features)
+            With names of columns, in any order: see `feature_names`.
         offset : array-like (m,), optional
             A known shift of each score.
         """
@@ -282,6 +290,8 @@ def _check_parts(model: Model) -> None:
     n = 1 if model.joint else k
     if len(model.certificates) != n or len(model.statuses) != n:
         raise ValueError(f"{k} rows of coef by loss '{loss.name}' need {n} certificates and statuses")
+    if model.feature_names is not None and len(model.feature_names) != model.n_features:
+        raise ValueError(f"feature_names are {len(model.feature_names)}, but coef has {model.n_features} columns")
     if (isinstance(loss, WholeSetLoss) or loss.couples == "group") and k != 1:
         raise ValueError(f"loss '{loss.name}' has one score for each row, but coef has {k} rows")
     labeled = model.task in ("classification", "multilabel", "hierarchy", "ordinal")
@@ -332,7 +342,17 @@ def _header_of(model: Model) -> dict[str, Any]:
         "statuses": [status.name for status in model.statuses],
         "config": dict(model.config),
         "history": dict(model.history),
-    }
+    } | ({} if model.feature_names is None else {"feature_names": list(model.feature_names)})
+
+
+def _names_in(header: dict[str, Any]) -> list[str] | None:
+    """Return the names of columns; files of models of arrays, and of earlier versions, have none."""
+    if "feature_names" not in header:
+        return None
+    names: list[str] = typed(header, "feature_names", list)
+    if not all(isinstance(name, str) for name in names):
+        raise DataError("'feature_names' in its header are not all text")
+    return names
 
 
 def _model_of(header: dict[str, Any], arrays: Arrays) -> Model:
@@ -351,4 +371,5 @@ def _model_of(header: dict[str, Any], arrays: Arrays) -> Model:
         config=typed(header, "config", dict),
         history=typed(header, "history", dict),
         version=typed(header, "version", str),
+        feature_names=_names_in(header),
     )

@@ -45,7 +45,8 @@ def sharded_data(options: TrainOptions, engine: Engine) -> Iterator[Dataset]:
     with plain_warnings(options.quiet), ended_by_terminate():
         shards = Shards.from_files(
             [options.file, *options.more], engine, first, options.threads,
-            n_shards=options.shards, target=options.target, memory=options.memory, skip_bad=options.skip_bad,
+            n_shards=options.shards, target=options.target, group=options.group, weight=options.weight,
+            memory=options.memory, skip_bad=options.skip_bad,
         )  # fmt: skip
     try:
         data = shards.dataset()

@@ -13,7 +13,7 @@ import numpy as np
 from bmrm._errors import DataError
 from bmrm.cli.application import plain_warnings
 from bmrm.cli.metrics import Wanted, measure
-from bmrm.cli.predict import read_for, scores_of
+from bmrm.cli.reading import READING, Reading, read_for, reading_options, refuse_for_sequences, scores_of
 from bmrm.cli.sequences import measured, measures_text
 from bmrm.cli.sequences import read_for as read_sequences_for
 from bmrm.data.sequences import KINDS
@@ -29,7 +29,7 @@ class EvaluateOptions:
     model: Path
     file: Path
     format: str | None
-    zero_based: str | None
+    reading: Reading
     k: str | None
     beta: float | None
     json: bool
@@ -40,8 +40,7 @@ class EvaluateOptions:
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--format", type=click.Choice(KINDS),
               help="Of a file of sequences.  [default: by its suffix, else as in training]")  # fmt: skip
-@click.option("--zero-based", type=click.Choice(["auto", "true", "false"]),
-              help="Whether feature indices of svmlight text start at 0.  [default: as in training]")  # fmt: skip
+@reading_options
 @click.option("--k", metavar="NUMBER",
               help="Rows, or a share of them, for precision and recall at k; ranks for NDCG@k.  "
               "[default: the loss's, 10 for ranking]")  # fmt: skip
@@ -53,15 +52,19 @@ def evaluate(**values: Any) -> int:
     Which measures are printed depends on what the model is for. NDCG has the gains 2^grade - 1; queries without
     documents of different grades, one of them above 0, do not count. For sequences they are the accuracy of tokens and,
     where labels are O, B-..., I-... (E-..., S-...), precision, recall and F1 of whole spans by conlleval's rules.
+
+    FILE may have every format that 'bmrm train' reads. Where it and MODEL have names of columns, they are put in order
+    by name: a missing one is an error, others are left out, which one line says.
     """
-    options = EvaluateOptions(**values)
+    how = Reading(True, **{name: values.pop(name) for name in READING})
+    options = EvaluateOptions(**values, reading=how)
     model = load(options.model)
     if isinstance(model, SequenceModel):
         return _evaluate_sequences(model, options)
     if options.format is not None:
         raise click.UsageError("--format is for models of sequences")
-    data = read_for(model, options.file, options.zero_based)
-    scores = scores_of(model, data, options.file)
+    data = read_for(model, options.file, options.reading)
+    scores = scores_of(model, data, options.file, options.reading)
     try:
         with plain_warnings():
             found = measure(model, data, scores, Wanted(_k(options.k), options.beta))
@@ -78,7 +81,8 @@ def evaluate(**values: Any) -> int:
 def _evaluate_sequences(model: SequenceModel, options: EvaluateOptions) -> int:
     if options.k is not None or options.beta is not None:
         raise click.UsageError("--k and --beta are not for models of sequences")
-    data = read_sequences_for(model, options.file, options.format, options.zero_based, labels=True)
+    refuse_for_sequences(options.reading)
+    data = read_sequences_for(model, options.file, options.format, options.reading.zero_based, labels=True)
     with plain_warnings():
         numbers = measured(model, data, options.file)
     click.echo(json.dumps(numbers, allow_nan=False) if options.json else measures_text(numbers))

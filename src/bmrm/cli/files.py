@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,12 @@ def with_weights(data: Dataset, path: Path | None) -> Dataset:
     weight = load_array(path)
     if weight.shape != (data.n_examples,) or weight.dtype.kind not in "biuf":
         raise DataError(f"{path}: has type {weight.dtype} and shape {weight.shape}; expected {data.n_examples} numbers")
-    return Dataset(X=data.X, y=data.y, groups=data.groups, weight=weight.astype(np.float64))
+    return replace(data, weight=weight.astype(np.float64))
+
+
+def named_columns(options: Any) -> list[str]:
+    """Return which flags that name a column of a table are given."""
+    return [name for name in ("target", "group", "weight") if getattr(options, name) is not None]
 
 
 def check_writable(path: Path, inputs: Iterable[Path | None] = ()) -> None:

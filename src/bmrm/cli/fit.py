@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -58,7 +58,7 @@ def fit(data: Dataset, options: TrainOptions, parts: Parts) -> Fit:
     coef, constants = coefficients(design.n_cols, design.intercept, loss, results)
     constants, thresholds = _thresholds(data, targets, coef, constants)
     used = {"lam": lam, "intercept": design.intercept, "threads": design.n_threads}
-    model = model_of(options, used, targets, results, coef, constants, thresholds)
+    model = model_of(options, used, targets, results, coef, constants, thresholds, data.feature_names)
     return Fit(model, tuple(results), data.n_examples)
 
 
@@ -131,6 +131,7 @@ def model_of(
     coef: Array,
     intercept: Array,
     thresholds: Array | None = None,
+    names: Sequence[str] | None = None,
 ) -> Model:
     """Return the model with what is known about its runs, and the settings used where they were not given."""
     return Model(
@@ -151,4 +152,5 @@ def model_of(
             "passes": sum(result.passes for result in results),
             "seconds": sum(result.seconds for result in results),
         },
+        feature_names=names,
     )

@@ -73,6 +73,8 @@ class TrainOptions:
     memory: str | None = None
     skip_bad: bool = False
     target: str | None = None
+    group: str | None = None
+    weight: str | None = None
     engine: str | None = None
     scheduler: str | None = None
     workers: int | None = None
@@ -152,7 +154,7 @@ class TrainOptions:
 
     def refuse_rows(self) -> None:
         """Raise if something is asked for that sequences do not have: several files, or rows on disk."""
-        names = ("more", "memory", "skip_bad", "target")
+        names = ("more", "memory", "skip_bad", "target", "group", "weight")
         given = ["more than one file" if name == "more" else f"--{name}" for name in names if getattr(self, name)]
         if given:
             raise click.UsageError(f"{given[0].replace('_', '-')}: not for sequences, which '{self.loss}' is for")

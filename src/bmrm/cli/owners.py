@@ -21,7 +21,8 @@ from bmrm.problem import Problem
 
 def refuse_data_options(options: TrainOptions) -> None:
     """Raise if something is asked for that needs the data here."""
-    names = ("memory", "skip_bad", "target", "engine", "scheduler", "workers", "weights", "hierarchy", "costs")
+    columns = ("target", "group", "weight")
+    names = ("memory", "skip_bad", *columns, "engine", "scheduler", "workers", "weights", "hierarchy", "costs")
     given = [name for name in names if getattr(options, name)]
     if given:
         raise click.UsageError(f"--{given[0].replace('_', '-')} is not for --owners: the data are with them")
@@ -77,5 +78,7 @@ def _fit(owners: Owners, options: TrainOptions, parts: Parts) -> Fit:
         loss = replace(loss, n_classes=len(classes))  # type: ignore[type-var]
     coef, constants = coefficients(owners.n_features, intercept, loss, results)
     used = {"lam": lam, "intercept": intercept}
-    model = model_of(options, used, Targets(loss, [None], classes), results, coef, constants)
+    model = model_of(
+        options, used, Targets(loss, [None], classes), results, coef, constants, names=owners.feature_names
+    )
     return Fit(model, tuple(results), owners.n_rows)

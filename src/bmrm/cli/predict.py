@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from bmrm._errors import DataError
-from bmrm.cli.files import check_writable, plain_label, read_data
+from bmrm.cli.files import check_writable, plain_label
+from bmrm.cli.reading import READING, Reading, read_for, reading_options, refuse_for_sequences, scores_of
 from bmrm.cli.sequences import predicted_lines
 from bmrm.cli.sequences import read_for as read_sequences_for
 from bmrm.data.atomic import atomic
-from bmrm.data.dataset import Dataset
 from bmrm.data.sequences import KINDS
 from bmrm.losses.hierarchy import HierarchicalLoss
 from bmrm.model import Model, load
@@ -35,8 +35,12 @@ class PredictOptions:
     proba: bool
     path: bool
     format: str | None
-    zero_based: str | None
-    quiet: bool
+    reading: Reading
+
+    @property
+    def quiet(self) -> bool:
+        """Whether nothing but predictions and errors is written."""
+        return self.reading.quiet
 
 
 @click.command()
@@ -48,8 +52,7 @@ class PredictOptions:
 @click.option("--path", is_flag=True, help="Write the nodes of a hierarchy from the top to the prediction.")
 @click.option("--format", type=click.Choice(KINDS),
               help="Of a file of sequences.  [default: by its suffix, else as in training]")  # fmt: skip
-@click.option("--zero-based", type=click.Choice(["auto", "true", "false"]),
-              help="Whether feature indices of svmlight text start at 0.  [default: as in training]")  # fmt: skip
+@reading_options
 @click.option("--quiet", is_flag=True, help="Write nothing but predictions and errors.")
 def predict(**values: Any) -> int:
     """Write what MODEL predicts for each row of FILE, one line for each.
@@ -57,8 +60,12 @@ def predict(**values: Any) -> int:
     That is a label, a number or a grade; the name of a node; comma-separated labels where there may be several; and the
     score for ranking. For sequences it is the label of each token: one more column in a file of columns, else with a
     blank line between sequences.
+
+    FILE may have every format that 'bmrm train' reads. Where it and MODEL have names of columns, they are put in order
+    by name: a missing one is an error, others are left out, which one line says.
     """
-    options = PredictOptions(**values)
+    how = Reading(False, **{name: values.pop(name) for name in READING}, quiet=values.pop("quiet"))
+    options = PredictOptions(**values, reading=how)
     if options.scores + options.proba + options.path > 1:
         raise click.UsageError("--scores, --proba and --path exclude each other")
     if options.output is not None:
@@ -80,27 +87,15 @@ def _predicted(model: Model | SequenceModel, options: PredictOptions) -> tuple[l
     if isinstance(model, SequenceModel):
         if options.scores or options.path:
             raise click.UsageError(f"--{'scores' if options.scores else 'path'} is not for models of sequences")
-        sequences = read_sequences_for(model, options.file, options.format, options.zero_based, labels=False)
+        refuse_for_sequences(options.reading)
+        sequences = read_sequences_for(model, options.file, options.format, options.reading.zero_based, labels=False)
         lines = predicted_lines(model, sequences, options.file, options.proba)
         return lines, f"labels of {len(sequences)} sequences"
     if options.format is not None:
         raise click.UsageError("--format is for models of sequences")
-    data = read_for(model, options.file, options.zero_based)
-    return _lines(model, scores_of(model, data, options.file), options), f"{data.n_examples} predictions"
-
-
-def read_for(model: Model, path: Path, zero_based: str | None) -> Dataset:
-    """Read a data file as wide as the model; missing features at the end are 0, additional ones an error."""
-    first = zero_based or str(model.config.get("zero_based", "auto"))
-    return read_data(path, first if first in ("auto", "true", "false") else "auto", model.n_features)
-
-
-def scores_of(model: Model, data: Dataset, path: Path) -> npt.NDArray[np.float64]:
-    """Return the scores of all rows."""
-    try:
-        return model.decision_function(data.X)
-    except ValueError as error:
-        raise DataError(f"{path}: {error}") from error
+    data = read_for(model, options.file, options.reading)
+    scores = scores_of(model, data, options.file, options.reading)
+    return _lines(model, scores, options), f"{data.n_examples} predictions"
 
 
 def _lines(model: Model, scores: npt.NDArray[np.float64], options: PredictOptions) -> list[str]:

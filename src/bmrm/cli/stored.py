@@ -11,7 +11,7 @@ import click
 
 from bmrm.cli.application import plain_warnings
 from bmrm.cli.convert import ended_by_terminate
-from bmrm.cli.files import read_data, with_weights
+from bmrm.cli.files import named_columns, read_data, with_weights
 from bmrm.cli.options import TrainOptions
 from bmrm.data.dataset import Dataset
 from bmrm.data.part_reader import PartReader
@@ -30,15 +30,18 @@ def training_data(options: TrainOptions) -> Iterator[Dataset]:
             f"{stored[0]}: one store is trained from at a time, without other files; several with --engine local"
         )
     tables = [file for file in files if not stored and format_of(file, SourceOptions()) in TABLES]
-    if options.target is not None and not tables:
-        raise click.UsageError(f"--target is for tables (Parquet, Arrow, CSV), which {options.file} is not")
+    given = named_columns(options)
+    if given and not tables:
+        raise click.UsageError(f"--{given[0]} is for tables (Parquet, Arrow, CSV), which {options.file} is not")
     if stored:
         yield with_weights(_opened(options.file, options), options.weights)
     elif len(files) == 1 and not tables and options.memory is None and not options.skip_bad:
         yield with_weights(read_data(options.file, options.zero_based, threads=options.threads), options.weights)
     else:
         first: Any = {"auto": "auto", "true": True, "false": False}[options.zero_based]
-        reader = PartReader(first, options.target, options.memory, options.skip_bad, on_disk=True)
+        reader = PartReader(
+            first, options.target, options.group, options.weight, options.memory, options.skip_bad, on_disk=True
+        )
         with ended_by_terminate():
             data, remarks = reader.read([FilePart(str(file)) for file in files])
         say(remarks, options.quiet)

@@ -58,6 +58,8 @@ _PARAMETER: dict[str, Any] = {"multiple": True, "metavar": "NAME=VALUE"}
 @click.option("--skip-bad", is_flag=True,
               help="Leave out and count corrupt blocks of stores, lines and rows that cannot be read.")  # fmt: skip
 @click.option("--target", help="The column with the labels, of Parquet, Arrow and CSV files.")
+@click.option("--group", help="The column with the query of each row, of the same files.")
+@click.option("--weight", help="The column with the weight of each row, of the same files.")
 @click.option("--engine", type=click.Choice(ENGINES),
               help="Train on shards of the files: here, on the ranks of mpiexec, on Dask workers.")  # fmt: skip
 @click.option("--shards", type=_COUNT, help="Number of shards.  [default: by the size of the data, 4 for each worker]")

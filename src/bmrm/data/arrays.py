@@ -124,20 +124,21 @@ def _dataset(path: Path, X: Matrix, arrays: dict[str, NDArray[Any]]) -> Dataset:
     if X.dtype.kind not in "biuf":
         raise DataError(f"{path}: X has elements of type {X.dtype}; expected numbers")
     columns: dict[str, NDArray[Any]] = {
-        name: arrays[name] for name in ("y", "y_ends", "groups", "weight") if name in arrays
+        name: arrays[name] for name in ("y", "y_ends", "groups", "weight", "feature_names") if name in arrays
     }
     for name, column in columns.items():
-        kinds = {"y": "biufSU", "weight": "biuf"}.get(name, "iu")
+        kinds = {"y": "biufSU", "weight": "biuf", "feature_names": "U"}.get(name, "iu")
         if column.ndim == 0 or column.dtype.kind not in kinds:
-            what = "whole numbers" if kinds == "iu" else "numbers"
+            what = {"iu": "whole numbers", "U": "text"}.get(kinds, "numbers")
             raise DataError(f"{path}: {name} is {column.dtype} of shape {column.shape}; expected {what}")
-    groups, weight = columns.get("groups"), columns.get("weight")
+    groups, weight, names = columns.get("groups"), columns.get("weight"), columns.get("feature_names")
     try:
         return Dataset(
             X=X,
             y=_labels(columns),
             groups=None if groups is None else groups.astype(np.int64),
             weight=None if weight is None else weight.astype(np.float64),
+            feature_names=None if names is None else names.tolist(),
         )
     except ValueError as error:
         raise DataError(f"{path}: {error}") from error
@@ -164,7 +165,8 @@ def write_npy(path: Path, data: Dataset) -> None:
 
 def write_npz(path: Path, data: Dataset) -> None:
     """Write all arrays to a ``.npz`` file; a sparse matrix as :func:`scipy.sparse.load_npz` reads it."""
-    arrays: dict[str, Any] = {"groups": data.groups, "weight": data.weight}
+    names = None if data.feature_names is None else np.array(data.feature_names, dtype=str)
+    arrays: dict[str, Any] = {"groups": data.groups, "weight": data.weight, "feature_names": names}
     if isinstance(data.y, list):
         arrays["y"] = np.array([label for labels in data.y for label in labels], dtype=np.float64)
         arrays["y_ends"] = np.cumsum([len(labels) for labels in data.y], dtype=np.int64)

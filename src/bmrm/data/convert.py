@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from bmrm._errors import DataError
 from bmrm.data.atomic import atomic
+from bmrm.data.columns import Columns
 from bmrm.data.dataset import Dataset
 from bmrm.data.memory import parse_bytes, resident, return_freed, show_bytes
 from bmrm.data.pieces import Piece
@@ -39,12 +40,15 @@ class Conversion:
         The number of features of each file, where they are files.
     skipped : Skipped
         Lines and rows that were left out.
+    remarks : tuple of str
+        Which columns were left out, a line for each file.
     """
 
     path: Path
     header: Header
     widths: dict[str, int]
     skipped: Skipped
+    remarks: tuple[str, ...] = ()
 
 
 def convert(
@@ -57,6 +61,8 @@ def convert(
     target: str | None = None,
     group: str | None = None,
     weight: str | None = None,
+    features: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
     labels: PathLike | None = None,
     format: Format | None = None,
     memory: int | str | None = None,
@@ -64,7 +70,7 @@ def convert(
 ) -> Conversion:
     """Write a store: files of any size in pieces of a few megabytes, one after the other, as the rows of one matrix.
 
-    The file appears at once and complete, or not at all.
+    The file appears at once and complete, or not at all. It keeps the names of columns.
 
     Parameters
     ----------
@@ -84,6 +90,12 @@ def convert(
         first 8 MB, the conversion starts again when it is met.
     target, group, weight : str, optional
         Names of columns of tables; all other columns are features.
+    features : sequence of str, optional
+        The columns that are features, in this order, of sources that name their columns; others are left out. By
+        default all columns, in the order of the first source: later ones are put in order by name, and one that lacks
+        a column or has others is refused.
+    drop : sequence of str
+        Columns that are no features, where they are there.
     labels : path, optional
         A .npy file with the labels, for one .npy or .npz file without.
     format : str, optional
@@ -122,6 +134,7 @@ def convert(
     options = SourceOptions(
         zero_based, target, group, weight, None if labels is None else Path(labels), format, skip_bad,
         PIECE_BYTES if limit is None else _piece_bytes(limit), limit,
+        columns=Columns(None if features is None else tuple(features), drop),
     )  # fmt: skip
     listed = sources if isinstance(sources, Dataset) else _parts(sources)
     again = replace(options, zero_based=True, widths={}, skipped=Skipped())
@@ -152,7 +165,7 @@ def _written(
             header = writer.finish(None if options.zero_based == "auto" else bool(options.zero_based))
         except DataError as error:
             raise DataError(f"{destination}: not written: {error}") from None
-    return Conversion(destination, header, options.widths, options.skipped)
+    return Conversion(destination, header, options.widths, options.skipped, options.columns.remarks())
 
 
 def _default_block(limit: int | None) -> int:
@@ -179,7 +192,7 @@ def _check_memory(limit: int | None, writer: StoreWriter, piece: Piece) -> None:
 
 def _pieces(sources: Dataset | list[FilePart], destination: Path, options: SourceOptions) -> Iterator[Piece]:
     if isinstance(sources, Dataset):
-        return dataset_pieces(sources, piece_bytes=options.piece_bytes)
+        return (piece.arranged(options.columns) for piece in dataset_pieces(sources, piece_bytes=options.piece_bytes))
     if not sources:
         raise DataError("no files to convert; expected at least one")
     for part in sources:

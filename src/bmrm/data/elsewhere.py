@@ -48,6 +48,11 @@ class Elsewhere(ABC):
         """The weight of each row, or None."""
 
     @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """The name of each column, or None."""
+        return None
+
+    @property
     def zero_based(self) -> bool | None:
         """Whether indices of svmlight text count from 0, where the rows come from such text."""
         return None
@@ -55,7 +60,7 @@ class Elsewhere(ABC):
     def dataset(self) -> Dataset:
         """Return the rows as X, with what belongs to them."""
         X: Any = self
-        return Dataset(X=X, y=self.y, groups=self.groups, weight=self.weight, zero_based=self.zero_based)
+        return Dataset(X, self.y, self.groups, self.weight, self.zero_based, self.feature_names)
 
     def __getitem__(self, rows: Any) -> NoReturn:
         raise DataError(f"{self.source}: single rows cannot be taken out of a {type(self).__name__}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
 
@@ -10,6 +11,7 @@ from numpy.typing import DTypeLike
 
 from bmrm._errors import DataError
 from bmrm.data.arrays import load_array, read_npy, read_npz, write_npy, write_npz
+from bmrm.data.columns import is_frame
 from bmrm.data.compress import SUFFIXES
 from bmrm.data.convert import convert
 from bmrm.data.dataset import Dataset
@@ -56,9 +58,9 @@ def _kind(path: Path) -> Literal["npy", "npz", "store", "svmlight"]:
 def read(path: PathLike, *, y: PathLike | None = None, **options: Unpack[ReadOptions]) -> Dataset:
     """Read a data file; its name says how.
 
-    A name that ends in ``.npz`` holds arrays X, y, groups and weight (all but X optional), or a sparse matrix
-    as :func:`scipy.sparse.save_npz` writes it, possibly with y, groups and weight added; without y, the
-    labels of the result are None. A name that ends in ``.npy`` holds X only. Any other name is svmlight text,
+    A name that ends in ``.npz`` holds arrays X, y, groups, weight and feature_names (all but X optional), or a sparse
+    matrix as :func:`scipy.sparse.save_npz` writes it, possibly with the others added; without y, the labels of the
+    result are None. A name that ends in ``.npy`` holds X only. Any other name is svmlight text,
     compressed if the name ends in ``.gz``, ``.bz2``, ``.xz`` or ``.zst``. Of a name that ends in ``.store``, X is a
     :class:`~bmrm.Store`, whose rows stay on disk. CSV, Parquet and Arrow are for :func:`~bmrm.convert`.
 
@@ -113,7 +115,7 @@ def _with_labels(data: Dataset, path: Path, matrix_path: Path) -> Dataset:
     labels = load_array(path)
     if labels.shape != (data.n_examples,):
         raise DataError(f"{path}: has shape {labels.shape}; expected ({data.n_examples},), one label per row")
-    return Dataset(X=data.X, y=labels, groups=data.groups, weight=data.weight)
+    return replace(data, y=labels)
 
 
 def write(
@@ -133,8 +135,8 @@ def write(
     ----------
     path : str or path-like
         The file; one that exists is replaced.
-    data : Dataset, array or sparse matrix
-        What to write: a whole dataset, or X.
+    data : Dataset, array, data frame or sparse matrix
+        What to write: a whole dataset, or X. Names of columns are kept in ``.npz`` files and stores.
     y, groups, weight : array, optional
         What belongs to X; part of `data` if that is a Dataset. Svmlight text needs y and has no weight.
     **options
@@ -185,7 +187,7 @@ def _gathered(data: Any, y: Any, groups: Any, weight: Any) -> Dataset:
     several = isinstance(y, list) and any(isinstance(labels, tuple | list) for labels in y)
     matrix: Any = data
     return Dataset(
-        X=csr_array(matrix) if issparse(data) else np.asarray(data),
+        X=csr_array(matrix) if issparse(data) else data if is_frame(data) else np.asarray(data),
         y=y if y is None or several else np.asarray(y),
         groups=None if groups is None else np.asarray(groups, dtype=np.int64),
         weight=None if weight is None else np.asarray(weight, dtype=np.float64),

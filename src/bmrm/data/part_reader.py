@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bmrm._errors import DataError
+from bmrm.data.columns import Columns, Names
 from bmrm.data.convert import convert
 from bmrm.data.dataset import Dataset
 from bmrm.data.pieces import Piece, as_dataset
@@ -25,8 +26,8 @@ class PartReader:
     ----------
     zero_based : bool or "auto"
         Of svmlight text; "auto" says yes if an index 0 occurs anywhere.
-    target : str, optional
-        The column of tables with the labels.
+    target, group, weight : str, optional
+        The columns of tables with the labels, queries and weights.
     memory : int or str, optional
         A limit on the resident memory of the process: rows stay on disk.
     skip_bad : bool
@@ -34,20 +35,30 @@ class PartReader:
     n_threads : int, optional
     on_disk : bool
         Keep rows on disk also without a limit.
+    features : tuple of str, optional
+        The columns that are features, in this order, of files that name their columns.
+    drop : tuple of str
+        Columns that are no features, where they are there.
     """
 
     zero_based: bool | str = "auto"
     target: str | None = None
+    group: str | None = None
+    weight: str | None = None
     memory: int | str | None = None
     skip_bad: bool = False
     n_threads: int | None = None
     on_disk: bool = False
+    features: Names | None = None
+    drop: Names = ()
 
     def read(self, parts: Sequence[FilePart]) -> tuple[Dataset, tuple[str, ...]]:
         """Return the rows of all parts, and what is to be said about them."""
         stores = [part for part in parts if format_of(Path(part.path), SourceOptions()) == "store"]
         if stores and len(parts) == 1:
-            return self._opened(stores[0])
+            data, remarks = self._opened(stores[0])
+            if self.features in (None, data.feature_names) or data.feature_names is None:
+                return data, remarks
         if stores or self.memory is not None or self.on_disk:
             return self._stored(parts)
         try:
@@ -67,17 +78,20 @@ class PartReader:
         with tempfile.TemporaryDirectory(prefix="bmrm-") as folder:
             path = Path(folder) / "data.store"
             done = convert(
-                parts, path, zero_based=self.zero_based, target=self.target, memory=self.memory,  # type: ignore[arg-type]
-                skip_bad=self.skip_bad,
+                parts, path, zero_based=self.zero_based, target=self.target, group=self.group,  # type: ignore[arg-type]
+                weight=self.weight, features=self.features, drop=self.drop, memory=self.memory, skip_bad=self.skip_bad,
             )  # fmt: skip
             data = Store(path, self.memory).dataset()
-        return data, (str(done.skipped),) if done.skipped.rows else ()
+        return data, (*([str(done.skipped)] if done.skipped.rows else []), *done.remarks)
 
     def _in_memory(self, parts: Sequence[FilePart], zero_based: bool | str) -> tuple[Dataset, tuple[str, ...]]:
         pieces: list[Piece] = []
-        skipped, found = Skipped(), set[bool]()
+        skipped, found, columns = Skipped(), set[bool](), Columns(self.features, self.drop)
         for part in parts:
-            options = SourceOptions(zero_based, self.target, skip_bad=self.skip_bad, skipped=skipped)  # type: ignore[arg-type]
+            options = SourceOptions(
+                zero_based, self.target, self.group, self.weight, skip_bad=self.skip_bad,  # type: ignore[arg-type]
+                skipped=skipped, columns=columns,
+            )  # fmt: skip
             own = self._pieces(part, options)
             if not part.cut and not sum(piece.rows for piece in own):
                 raise DataError(f"{part.path}: no examples; expected at least one row")
@@ -87,7 +101,7 @@ class PartReader:
         if zero_based == "auto" and len(found) == 2:  # an index 0 in one of them settles it for all
             return self._in_memory(parts, True)
         data = as_dataset(pieces, found.pop() if found else None)
-        return data, (str(skipped),) if skipped.rows else ()
+        return data, (*([str(skipped)] if skipped.rows else []), *columns.remarks())
 
     def _pieces(self, part: FilePart, options: SourceOptions) -> list[Piece]:
         if format_of(Path(part.path), options) == "svmlight" and not self.skip_bad and self.target is None:

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bmrm._errors import DataError
+from bmrm.data.columns import Columns, Names, places_of
 from bmrm.data.dataset import Dataset, label_sets
 
-_COLUMNS = ("y", "groups", "weight")
+_WHAT = {"y": "labels", "groups": "queries (qid)", "weight": "weights", "names": "names of columns"}
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class Piece:
     """Consecutive rows from one source, with what belongs to them.
 
     `X` is a dense array, or values, indices and indptr; `y_ends` says where the labels of each row end where rows have
-    several. `origin` and `first_row` are for messages.
+    several. `origin` and `first_row` are for messages, `names` are those of the columns.
     """
 
     X: NDArray[Any] | tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
@@ -31,11 +32,31 @@ class Piece:
     columns: int = 0
     origin: str = ""
     first_row: int = 0
+    names: Names | None = None
 
     @property
     def rows(self) -> int:
         """How many there are."""
         return len(self.X[2]) - 1 if isinstance(self.X, tuple) else len(self.X)
+
+    def arranged(self, columns: Columns) -> Piece:
+        """Return the same rows with the features in their order; columns without names stay as they are."""
+        if self.names is None or self.names is columns.names:
+            return self
+        wanted = columns.of(self.names, self.origin)
+        if wanted == self.names:
+            return self
+        X: Any = self.X
+        places = places_of(wanted, self.names)
+        if isinstance(X, tuple):
+            from scipy.sparse import csr_array
+
+            chosen = csr_array(X, shape=(self.rows, self.columns))[:, places]
+            chosen.sort_indices()
+            X = chosen.data, chosen.indices.astype(X[1].dtype, copy=False), chosen.indptr.astype(np.int64)
+        else:
+            X = np.ascontiguousarray(X[:, places])
+        return replace(self, X=X, columns=len(wanted), names=wanted)
 
     def only(self, keep: NDArray[np.bool_]) -> Piece:
         """Return the rows for which `keep` is true; only for rows with one label each."""
@@ -63,7 +84,7 @@ class Belongings:
     def __init__(self) -> None:
         self.n_bytes = 0
         self._first: Piece | None = None
-        self._parts: dict[str, list[NDArray[Any]]] = {name: [] for name in (*_COLUMNS, "y_ends")}
+        self._parts: dict[str, list[NDArray[Any]]] = {name: [] for name in ("y", "groups", "weight", "y_ends")}
 
     def add(self, piece: Piece, columns: int) -> None:
         """Take those of a piece; the ones before have so many columns."""
@@ -72,9 +93,8 @@ class Belongings:
             raise DataError(f"{piece.origin}: dense and sparse data together; {first.origin} is of the other kind")
         if not isinstance(piece.X, tuple) and columns and piece.columns != columns:
             raise DataError(f"{piece.origin}: has {piece.columns} features, but {first.origin} has {columns}")
-        for name in _COLUMNS:
+        for name, what in _WHAT.items():
             if (getattr(piece, name) is None) != (getattr(first, name) is None):
-                what = {"y": "labels", "groups": "queries (qid)", "weight": "weights"}[name]
                 has, lacks = (first, piece) if getattr(piece, name) is None else (piece, first)
                 raise DataError(f"{lacks.origin}: has no {what}, but {has.origin} has; expected all files to agree")
         if piece.y is not None:
@@ -102,8 +122,10 @@ class Belongings:
         self.n_bytes += y.nbytes + (8 * len(y) if ends else 0)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return what there is, of all rows."""
-        return {name: np.concatenate(parts) for name, parts in self._parts.items() if parts}
+        """Return what there is, of all rows, and the names of the columns as "feature_names"."""
+        names = None if self._first is None else self._first.names
+        whole = {} if names is None else {"feature_names": np.array(names, dtype=str)}
+        return whole | {name: np.concatenate(parts) for name, parts in self._parts.items() if parts}
 
 
 def joined(parts: list[Any]) -> Any:
@@ -142,4 +164,6 @@ def as_dataset(pieces: Iterable[Piece], zero_based: bool | None = None) -> Datas
         X = csr_array(X, shape=(len(X[2]) - 1, columns))
     y: Any = found.get("y")
     y = label_sets(y, found["y_ends"]) if "y_ends" in found else y
-    return Dataset(X=X, y=y, groups=found.get("groups"), weight=found.get("weight"), zero_based=zero_based)
+    names = found.get("feature_names")
+    listed = None if names is None else names.tolist()
+    return Dataset(X, y, found.get("groups"), found.get("weight"), zero_based, listed)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from bmrm._errors import DataError
+from bmrm.data.columns import Columns
 from bmrm.data.memory import resident, show_bytes
 
 Format = Literal["svmlight", "parquet", "arrow", "csv", "npy", "npz", "store"]
@@ -81,6 +82,8 @@ class SourceOptions:
         The most bytes that may be resident; what is known to take more is not begun.
     widths : dict
         The number of features of each file, as they are read.
+    columns : Columns
+        Which columns with names are features, in which order.
     """
 
     zero_based: bool | Literal["auto"] = "auto"
@@ -94,6 +97,7 @@ class SourceOptions:
     limit: int | None = None
     widths: dict[str, int] = field(default_factory=dict)
     skipped: Skipped = field(default_factory=Skipped)
+    columns: Columns = field(default_factory=Columns)
 
     def check_room(self, path: Path, size: int, what: str) -> None:
         """Raise if so many bytes that are read at once, and a copy of them, are more than the limit leaves."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ def pieces_of(part: FilePart, options: SourceOptions) -> Iterator[Piece]:
         raise DataError(f"{path}: has no column {getattr(options, named[0])!r}: only Parquet, Arrow and CSV have names")
     if options.labels is not None and kind not in ("npy", "npz"):
         raise DataError(f"{path}: labels of their own file are for .npy and .npz only")
-    for piece in _chosen(part, kind, options):
+    for piece in (each.arranged(options.columns) for each in _chosen(part, kind, options)):
         options.widths[str(path)] = max(options.widths.get(str(path), 0), piece.columns)
         yield finite_rows(piece, options) if options.skip_bad else piece
 
@@ -113,7 +114,7 @@ def _arrays(path: Path, kind: Format, options: SourceOptions) -> Dataset:
         return data
     if data.y is not None:
         raise DataError(f"{path}: has labels of its own; {options.labels} would replace them")
-    return Dataset(X=data.X, y=load_array(options.labels), groups=data.groups, weight=data.weight)
+    return replace(data, y=load_array(options.labels))
 
 
 def rows_on_disk(path: Path, kind: Format) -> Dataset:
@@ -148,7 +149,7 @@ def _piece_of(X: Any, data: Any, rows: slice, labels: tuple[Any, Any], columns: 
         some, own_ends = y[first : int(ends[rows.stop - 1])], ends[rows] - first
     groups = None if data.groups is None else data.groups[rows]
     weight = None if data.weight is None else data.weight[rows]
-    return Piece(X, some, own_ends, groups, weight, columns, origin, rows.start)
+    return Piece(X, some, own_ends, groups, weight, columns, origin, rows.start, data.feature_names)
 
 
 def _flat_labels(y: Any) -> tuple[NDArray[Any] | None, NDArray[np.int64] | None]:

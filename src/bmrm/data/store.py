@@ -136,6 +136,12 @@ class Store(Elsewhere):
         """The weight of each row, or None."""
         return self._kept(self.file.array("weight"))
 
+    @cached_property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """The name of each column, or None."""
+        names = self.file.array("feature_names")
+        return None if names is None or len(names) != self.shape[1] else tuple(names.tolist())
+
     @property
     def zero_based(self) -> bool | None:
         """Whether the indices of the text that was converted count from 0."""

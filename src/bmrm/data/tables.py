@@ -11,11 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bmrm._errors import DataError
+from bmrm.data.columns import Names, check_once, few
 from bmrm.data.pieces import Piece
 from bmrm.data.source_options import FilePart, SourceOptions
 
 _ROWS = 1 << 14
 _CELLS = 1 << 20  # in one piece
+_TEXT = ("string", "large_string", "string_view")
 _BUFFER = 1 << 16  # bytes of each column that are read at a time
 
 
@@ -27,29 +29,23 @@ def _pyarrow(name: str = "pyarrow") -> Any:
 
 
 def table_pieces(part: FilePart, kind: str, options: SourceOptions) -> Iterator[Piece]:
-    """Yield the rows of a table; all columns that are not named are features, in the order of the file.
+    """Yield the rows of a table; `options.columns` says which columns are features, in which order.
 
     Features are numbers or truth values, without gaps; the target may also be text. Rows with gaps are left out and
-    counted where the options say so.
+    counted where the options say so. Of columns that are left out nothing is asked, not even to be numbers.
     """
     arrow, path = _pyarrow(), Path(part.path)
     if options.limit is not None:
         arrow.set_memory_pool(arrow.system_memory_pool())  # the others keep more of what is freed
     failures = (arrow.ArrowInvalid, arrow.ArrowNotImplementedError, arrow.ArrowKeyError, arrow.ArrowTypeError, OSError)
     target, group, weight = options.target, options.group, options.weight
-    named = [name for name in (target, group, weight) if name is not None]
     row = part.start if kind == "parquet" else 0
     try:
-        for batch in _batches(part, kind, named, options):
-            names = batch.schema.names
-            absent = [name for name in named if name not in names]
-            if absent:
-                raise DataError(f"{path}: has no column {absent[0]!r}; the columns are {_few(names)}")
-            features = [name for name in names if name not in named]
+        for batch, features in _batches(part, kind, options):
             whole = _without_gaps(path, batch, row, options) if options.skip_bad else batch
             X = _features(path, whole, features, row)
             parts = [None if name is None else _column(path, whole, name, row) for name in (target, group, weight)]
-            yield Piece(X, parts[0], None, parts[1], parts[2], len(features), str(path), row)
+            yield Piece(X, parts[0], None, parts[1], parts[2], len(features), str(path), row, features)
             row += batch.num_rows
     except FileNotFoundError as error:
         raise DataError(f"{path}: cannot be read (No such file or directory)") from error
@@ -89,23 +85,48 @@ def _parquet(path: Path) -> Any:
     return parquet.ParquetFile(path, memory_map=False, pre_buffer=False, buffer_size=_BUFFER)
 
 
-def _batches(part: FilePart, kind: str, named: list[str], options: SourceOptions) -> Iterator[Any]:
+def _named(options: SourceOptions) -> list[str]:
+    return [name for name in (options.target, options.group, options.weight) if name is not None]
+
+
+def _chosen(path: Path, names: list[str], options: SourceOptions) -> tuple[list[str], Names]:
+    """Return the columns to read, and which of them are features."""
+    named = _named(options)
+    absent = [name for name in named if name not in names]
+    if absent:
+        raise DataError(f"{path}: has no column {absent[0]!r}; the columns are {few(names)}")
+    check_once(named, names, str(path))
+    features = options.columns.of([name for name in names if name not in named], str(path))
+    return [*features, *dict.fromkeys(named)], features
+
+
+def _batches(part: FilePart, kind: str, options: SourceOptions) -> Iterator[tuple[Any, Names]]:
+    """Yield rows of the columns that are read, and which of these are features."""
     path = Path(part.path)
     if kind == "parquet":
         with _parquet(path) as file:
-            yield from _released(_parquet_batches(file, part))
+            chosen, features = _chosen(path, file.schema_arrow.names, options)
+            some = chosen if len(chosen) < len(file.schema_arrow.names) else None
+            for batch in _released(_parquet_batches(file, part, some)):
+                yield batch.select(chosen), features
     elif kind == "arrow":
         if path.exists():
             options.check_room(path, path.stat().st_size // max(arrow_batches(path), 1), "a batch")
-        yield from _released(_sliced(_arrow_batches(path, part)))
+        found = None
+        for batch in _released(_sliced(_arrow_batches(path, part))):
+            chosen, features = found = found or _chosen(path, batch.schema.names, options)
+            yield batch.select(chosen), features
     else:
         csv = _pyarrow("pyarrow.csv")
         way = csv.ReadOptions(use_threads=options.limit is None)  # threads read ahead
         with csv.open_csv(path, way) as first:  # the types that its first rows suggest
             schema = first.schema
-        types = {name: _pyarrow().float64() for name in schema.names if name not in named and _counts(schema, name)}
-        with csv.open_csv(path, way, convert_options=csv.ConvertOptions(column_types=types)) as reader:
-            yield from _released(_sliced(reader))
+        chosen, features = _chosen(path, schema.names, options)
+        types = {name: _pyarrow().float64() for name in features if _counts(schema, name)}
+        wanted = csv.ConvertOptions(column_types=types, include_columns=chosen)
+        with csv.open_csv(path, way, convert_options=wanted) as reader:
+            for batch in _released(_sliced(reader)):
+                yield batch, features
 
 
 def _released(batches: Iterator[Any]) -> Iterator[Any]:
@@ -116,8 +137,8 @@ def _released(batches: Iterator[Any]) -> Iterator[Any]:
         _pyarrow().default_memory_pool().release_unused()
 
 
-def _parquet_batches(file: Any, part: FilePart) -> Iterator[Any]:
-    """Yield rows of a file from those row groups that have some of the part."""
+def _parquet_batches(file: Any, part: FilePart, columns: list[str] | None) -> Iterator[Any]:
+    """Yield rows of some columns, or all, of a file from those row groups that have some of the part."""
     sizes = [file.metadata.row_group(g).num_rows for g in range(file.metadata.num_row_groups)]
     ends = np.cumsum(sizes)
     stop = int(ends[-1]) if part.stop is None and sizes else part.stop or 0
@@ -126,7 +147,7 @@ def _parquet_batches(file: Any, part: FilePart) -> Iterator[Any]:
         return
     step = max(min(_ROWS, _CELLS // max(len(file.schema_arrow.names), 1)), 1)
     row = int(ends[groups[0]]) - sizes[groups[0]]
-    for batch in file.iter_batches(batch_size=step, row_groups=groups, use_threads=False):
+    for batch in file.iter_batches(batch_size=step, row_groups=groups, columns=columns, use_threads=False):
         first, last = max(part.start - row, 0), min(stop - row, batch.num_rows)
         if first < last:
             yield batch.slice(first, last - first)
@@ -160,7 +181,7 @@ def _counts(schema: Any, name: str) -> bool:
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_null(kind))
 
 
-def _features(path: Path, batch: Any, names: list[str], row: int) -> NDArray[Any]:
+def _features(path: Path, batch: Any, names: Names, row: int) -> NDArray[Any]:
     if not names:
         raise DataError(f"{path}: has no columns beside those named; expected features")
     types = _pyarrow("pyarrow.types")
@@ -185,8 +206,4 @@ def _column(path: Path, batch: Any, name: str, row: int) -> NDArray[Any]:
     if types.is_decimal(column.type):
         column = column.cast(_pyarrow().float64())
     array: NDArray[Any] = column.to_numpy(zero_copy_only=False)
-    return array.astype(str) if array.dtype.kind == "O" and types.is_string(column.type) else array
-
-
-def _few(names: list[str]) -> str:
-    return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+    return array.astype(str) if array.dtype.kind == "O" and str(column.type) in _TEXT else array

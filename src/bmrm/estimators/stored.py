@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from bmrm.data.columns import few
 from bmrm.data.elsewhere import Elsewhere
 from bmrm.risks import Shards
 from bmrm.risks.from_dask import is_dask
@@ -41,8 +42,32 @@ def takes_store(fit: Callable[..., Any]) -> Callable[..., Any]:
     return fit_store
 
 
+def check_names(estimator: Any, names: tuple[str, ...] | None, reset: bool) -> None:
+    """Set `feature_names_in_`, or raise where the names of columns differ, as scikit-learn does for data frames."""
+    if reset:
+        if names is not None:
+            estimator.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(estimator, "feature_names_in_"):
+            del estimator.feature_names_in_
+        return
+    fitted = getattr(estimator, "feature_names_in_", None)
+    if names is None or fitted is None or names == tuple(fitted):
+        return
+    absent = [name for name in fitted if name not in set(names)]
+    others = [name for name in names if name not in set(fitted)]
+    message = "The feature names should match those that were passed during fit."
+    if others:
+        message += f" Feature names unseen at fit time: {few(others)}."
+    if absent:
+        message += f" Feature names seen at fit time, yet now missing: {few(absent)}."
+    if not others and not absent:
+        message += " Feature names must be in the same order as they were in fit."
+    raise ValueError(message)
+
+
 def checked_store(estimator: Any, store: Elsewhere, reset: bool = True, **options: Any) -> Any:
     """Return the store, and the labels if they are among the options, as scikit-learn checks arrays."""
+    check_names(estimator, store.feature_names, reset)
     if reset:
         estimator.n_features_in_ = store.shape[1]
     elif store.shape[1] != estimator.n_features_in_:

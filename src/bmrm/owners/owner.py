@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from bmrm._errors import DataError
+from bmrm.data.columns import names_of
 from bmrm.data.dataset import Dataset
 from bmrm.data.files import read
 from bmrm.owners.guard import GuardSettings, GuardTripped, Refused
@@ -113,7 +114,7 @@ def _dataset(data: Any) -> Dataset:
     if isinstance(data, (str, os.PathLike)):
         return read(data)
     X, y, groups, weight = [*data, None, None, None][:4]
-    X = X if hasattr(X, "tocsr") else np.asarray(X, dtype=np.float64)
+    names, X = names_of(X), X if hasattr(X, "tocsr") else np.asarray(X, dtype=np.float64)
     y = y if y is None or isinstance(y, list) else np.asarray(y)
     groups, weight = (None if column is None else np.asarray(column) for column in (groups, weight))
-    return Dataset(X, y, groups, weight)
+    return Dataset(X, y, groups, weight, feature_names=names)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from bmrm.losses import Loss
 from bmrm.losses.vector import ClassLoss
 from bmrm.owners.client import OwnersPlaced, connected
+from bmrm.owners.columns import agreed
 from bmrm.owners.guard import OwnerError
 from bmrm.owners.masks import SCALE
 from bmrm.owners.owner import Owner
@@ -47,6 +48,8 @@ class Owners:
     Attributes
     ----------
     names : list of str
+    feature_names : tuple of str, or None
+        The names of the columns, which owners must agree about.
     n_features, n_rows : int
 
     Examples
@@ -85,6 +88,7 @@ class Owners:
         for name, answer in zip(self.names, found):
             if answer.get("version") != __version__:
                 raise OwnerError(f"{name}: has version {answer.get('version')} of bmrm, but this process {__version__}")
+        self.feature_names = agreed(found, self.names)
         features = [int(answer["features"]) for answer in found]
         self.n_features, self.n_rows = max(features), sum(int(answer["rows"]) for answer in found)
         if min(features) < max(features):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from bmrm.owners.columns import told
 from bmrm.owners.guard import Guard, GuardTripped, Refused
 from bmrm.owners.masks import Masks, encoded, power_of_two
 from bmrm.owners.names import line_name, number, point_name, whole
@@ -101,7 +102,8 @@ class Session:
         from bmrm import __version__
 
         data = self.owner.data
-        return {"version": __version__, "rows": data.n_examples, "features": int(data.X.shape[1])}
+        sizes = {"version": __version__, "rows": data.n_examples, "features": int(data.X.shape[1])}
+        return sizes | told(data.feature_names)
 
     def _classes(self, header: dict[str, Any], arrays: tuple[Any, ...]) -> dict[str, Any]:
         return {"labels": class_labels(self.owner.data)}

@@ -73,7 +73,8 @@ class Partition:
         belongings = {what: _column(block[name]) for what, name in self.columns.items()}
         belongings |= {what: _column(values) for what, values in zip(self.others, others)}
         try:
-            return Dataset(_matrix(block, self.features), **belongings)
+            names = self.features if all(isinstance(name, str) for name in self.features or (0,)) else None
+            return Dataset(_matrix(block, self.features), **belongings, feature_names=names)
         except DataError as error:
             raise DataError(f"{self.name}: {error}") from None
 

@@ -63,6 +63,7 @@ class About(NamedTuple):
     zero_based: bool | None
     version: str
     remarks: tuple[str, ...] = ()
+    feature_names: tuple[str, ...] | None = None
 
 
 @dataclass
@@ -105,7 +106,8 @@ class Shard:
 
         m, d = self.data.X.shape
         entries = self.design.matrix.n_entries
-        return About(self.name, int(m), int(d), int(entries), self.data.zero_based, __version__, self.remarks)
+        names = None if self.data.feature_names is None else tuple(self.data.feature_names)
+        return About(self.name, int(m), int(d), int(entries), self.data.zero_based, __version__, self.remarks, names)
 
     def identity(self, n_cols: int) -> str:
         """Return a few letters that tell the entries of so many columns from others."""

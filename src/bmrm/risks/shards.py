@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from bmrm._errors import DataError
 from bmrm.data.balance import cuts, entries_of, row_work
+from bmrm.data.columns import Columns
 from bmrm.data.dataset import Dataset, Labels
 from bmrm.data.elsewhere import Elsewhere
 from bmrm.data.memory import parse_bytes
@@ -37,10 +38,12 @@ class ArrayShard:
     weight: Any = None
     name: str = ""
     n_threads: int | None = None
+    feature_names: Sequence[str] | None = None
 
     def __call__(self) -> Shard:
         """Return the shard."""
-        return Shard(Dataset(self.X, self.y, self.groups, self.weight), self.name, self.n_threads)
+        data = Dataset(self.X, self.y, self.groups, self.weight, feature_names=self.feature_names)
+        return Shard(data, self.name, self.n_threads)
 
 
 class Shards(Elsewhere):
@@ -118,7 +121,8 @@ class Shards(Elsewhere):
         makers = []
         for a, b in pairwise(places):
             y, groups, weight = (None if v is None else v[a:b] for v in (data.y, data.groups, data.weight))
-            makers.append(ArrayShard(X[a:b], y, groups, weight, f"rows {a} to {b}"))
+            name = f"rows {a} to {b}"
+            makers.append(ArrayShard(X[a:b], y, groups, weight, name, feature_names=data.feature_names))
         return cls.from_makers(makers, engine, [float(work[a:b].sum()) for a, b in pairwise(places)])
 
     @classmethod
@@ -131,6 +135,8 @@ class Shards(Elsewhere):
         *,
         n_shards: int | None = None,
         target: str | None = None,
+        group: str | None = None,
+        weight: str | None = None,
         memory: int | str | None = None,
         skip_bad: bool = False,
     ) -> Shards:
@@ -151,8 +157,9 @@ class Shards(Elsewhere):
             By default 4 for each worker; one for each file, at most, where there is one worker or little data. There
             are fewer where files cannot be cut: compressed ones and CSV are read as a whole, stores cut between
             blocks, Arrow files between batches, all others between rows, but not within a query.
-        target : str, optional
-            The column of tables with the labels.
+        target, group, weight : str, optional
+            The columns of tables with the labels, queries and weights. All others are features, in the order of the
+            first file: later ones are put in order by name.
         memory : int or str, optional
             A limit on the resident memory of each process: workers convert what they read to temporary stores.
         skip_bad : bool
@@ -160,13 +167,19 @@ class Shards(Elsewhere):
         """
         engine = LocalEngine() if engine is None else engine
         plan = planned(files, engine.n_workers, n_shards)
-        reader = PartReader(zero_based, target, memory, skip_bad, n_threads or _threads(engine))
+        reader = PartReader(zero_based, target, group, weight, memory, skip_bad, n_threads or _threads(engine))
         work = [own.work for own in plan]
         placed = engine.place([FileShard(own.parts, reader) for own in plan], work)
-        if zero_based == "auto" and len({own.zero_based for own in placed.call("about")} - {None}) == 2:
+        about: list[About] = placed.call("about")
+        once_more = reader
+        if zero_based == "auto" and len({own.zero_based for own in about} - {None}) == 2:
+            once_more = replace(once_more, zero_based=True)
+        names = [own.feature_names for own in about]
+        if None not in names and len(set(names)) > 1 and len({frozenset(own or ()) for own in names}) == 1:
+            once_more = replace(once_more, features=names[0])  # the same columns in another order
+        if once_more is not reader:
             placed.release()
-            counted = replace(reader, zero_based=True)
-            placed = engine.place([FileShard(own.parts, counted) for own in plan], work)
+            placed = engine.place([FileShard(own.parts, once_more) for own in plan], work)
         return cls(placed, memory)
 
     @classmethod
@@ -244,6 +257,11 @@ class Shards(Elsewhere):
         return weight  # type: ignore[no-any-return]
 
     @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """The name of each column, or None."""
+        return self.about[0].feature_names
+
+    @property
     def zero_based(self) -> bool | None:
         """Whether indices of svmlight text count from 0."""
         return next((own.zero_based for own in self.about if own.zero_based is not None), None)
@@ -271,6 +289,21 @@ def _as_array(value: Any) -> Any:
     return value if value is None or hasattr(value, "shape") else np.asarray(value)
 
 
+def _check_names(about: list[About]) -> None:
+    """Raise unless all shards have the same names of columns, in the same order, or none."""
+    first = about[0]
+    for own in about:
+        if own.feature_names == first.feature_names:
+            continue
+        if own.feature_names is None or first.feature_names is None:
+            has, lacks = (own, first) if first.feature_names is None else (first, own)
+            raise DataError(f"{lacks.name}: has no names of columns, but {has.name} has; expected all shards to agree")
+        Columns(first.feature_names).of(own.feature_names, own.name)
+        others = [name for name in own.feature_names if name not in set(first.feature_names)]
+        wrong = f"has the column {others[0]!r}, which" if others else "has its columns in another order than"
+        raise DataError(f"{own.name}: {wrong} {first.name} {'lacks' if others else 'has them'}")
+
+
 def _agreed(placed: Placed) -> list[About]:
     """Return what the shards say of themselves, once they have one version and one number of columns."""
     from bmrm import __version__
@@ -283,6 +316,7 @@ def _agreed(placed: Placed) -> list[About]:
             raise EngineError(f"worker {worker} has version {own.version} of bmrm, but this process {__version__}")
     for remark in [remark for own in about for remark in own.remarks]:
         warnings.warn(remark, UserWarning, stacklevel=4)
+    _check_names(about)
     columns = [own.columns for own in about]
     if min(columns) == max(columns):
         return about
