@@ -78,7 +78,7 @@ class Status(Enum):
     ITERATION_LIMIT = "stopped at max_iter: raise it, or continue with start=result"
     TIME_LIMIT = "stopped at max_seconds: raise it, or continue with start=result"
     STOPPED = "stopped by the callback: continue with start=result"
-    INTERRUPTED = "interrupted from the keyboard: continue with start=result"
+    INTERRUPTED = "interrupted by Ctrl-C or another signal: continue with start=result"
     STALLED = "no further progress in floating point: the tolerance asks for more digits than the data carry, or another solver is needed (solver='ls_bmrm')"  # noqa: E501
     NON_FINITE = "the objective is not finite at the start: begin elsewhere or rescale the data"
     UNBOUNDED = "the objective has no lower bound: add a regularizer or raise lam"

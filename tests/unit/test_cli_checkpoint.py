@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -121,7 +122,8 @@ def test_signals_write_a_checkpoint_and_a_model(folder, number):
     out, err = child.communicate(timeout=60)
     assert child.returncode == 3, err
     assert "Traceback" not in err
-    assert "NOT certified: interrupted" in out
+    by = "from the keyboard" if number == signal.SIGINT else "by SIGTERM"
+    assert f"NOT certified: interrupted {by}: the best weights so far are in the model" in out
     model = bmrm.load("data.bmrm")
     assert model.status is bmrm.Status.INTERRUPTED
     assert model.certificate.lower <= model.certificate.upper < np.inf
@@ -135,10 +137,13 @@ def test_signals_write_a_checkpoint_and_a_model(folder, number):
 @posix
 def test_sigterm_without_a_checkpoint_saves_the_model(folder):
     write_data(rows=20_000, columns=200)
-    child = started(*TRAIN, "--tol", "1e-12", "--solver", "bmrm")
+    child = started(*TRAIN, "--tol", "1e-12", "--solver", "bmrm", "--max-seconds", "300", "--json")
     assert child.stderr.readline().startswith("gap ")
     child.send_signal(signal.SIGTERM)
     assert child.wait(60) == 3
+    found = json.loads(child.stdout.read())
+    assert found["signal"] == "SIGTERM"
+    assert found["advice"] == "interrupted by SIGTERM: the best weights so far are in the model"
     child.stdout.close()
     child.stderr.close()
     assert bmrm.load("data.bmrm").status is bmrm.Status.INTERRUPTED

@@ -62,6 +62,13 @@ def test_ctrl_c_leaves_a_usable_object() -> None:
     assert model.n_iter_ == len(model.history_) >= 1
 
 
+def test_verbose_separates_the_problem_from_its_gap(capsys: pytest.CaptureFixture[str]) -> None:
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    LinearClassifier(verbose=True).fit(X, np.argmax(X, axis=1))
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split("gap")[0] for line in lines] == [f"problem {k} of 3 | " for k in (1, 2, 3)]
+
+
 def test_verbose_shows_the_gap(capsys: pytest.CaptureFixture[str]) -> None:
     LinearClassifier(verbose=True).fit(*hard())
     shown = capsys.readouterr()

@@ -44,9 +44,16 @@ class Application(click.Group):
         sys.exit(code or 0)
 
 
+class Ending:
+    """Which signal has ended a block of `one_interrupt`, by its name; empty as long as none has."""
+
+    signal: str = ""
+
+
 @contextlib.contextmanager
-def one_interrupt() -> Iterator[None]:
+def one_interrupt() -> Iterator[Ending]:
     """Let the first Ctrl-C or SIGTERM in the block interrupt the work; later ones are ignored from then on."""
+    ending = Ending()
     usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
     mine = {number: handler for number, handler in usual.items() if signal.getsignal(number) == handler}
     if threading.current_thread() is not threading.main_thread():
@@ -55,12 +62,13 @@ def one_interrupt() -> Iterator[None]:
     def first(number: int, frame: Any) -> NoReturn:
         for each in mine:
             signal.signal(each, signal.SIG_IGN)
+        ending.signal = signal.Signals(number).name
         raise KeyboardInterrupt
 
     for number in mine:
         signal.signal(number, first)
     try:
-        yield
+        yield ending
     finally:
         for number, handler in mine.items():
             if signal.getsignal(number) is first:

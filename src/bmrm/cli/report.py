@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -11,22 +12,31 @@ from bmrm.certificate import Certificate, Status
 from bmrm.model import Model
 from bmrm.sequence_model import SequenceModel
 
+AnyModel = TypeVar("AnyModel", Model, SequenceModel)
+
 _ADVICE = {
     Status.ITERATION_LIMIT: "stopped at --max-iter: raise it for a smaller gap",
     Status.TIME_LIMIT: "stopped at --max-seconds: raise it for a smaller gap",
-    Status.INTERRUPTED: "interrupted from the keyboard: the best weights so far are in the model",
 }
+_SAVED = "the best weights so far are in the model"
 
 
-def advice(status: Status) -> str:
-    """Return the status's advice in the words of the command line."""
+def advice(status: Status, signal: str = "") -> str:
+    """Return the status's advice in the words of the command line, with the name of a signal that ended the run."""
+    if status is Status.INTERRUPTED:
+        return f"interrupted {'from the keyboard' if signal in ('', 'SIGINT') else f'by {signal}'}: {_SAVED}"
     return _ADVICE.get(status, status.advice)
 
 
-def ending(certificate: Certificate, status: Status) -> list[str]:
+def ended_by(model: AnyModel, signal: str) -> AnyModel:
+    """Return the model with the signal that ended its run in its history, if there was one."""
+    return replace(model, history={**model.history, "signal": signal}) if signal else model
+
+
+def ending(certificate: Certificate, status: Status, signal: str = "") -> list[str]:
     """Return two lines: what was proved, and whether that is what was asked for."""
     certified = "certified" if status is Status.CONVERGED else "NOT certified"
-    return [f"{certificate}", f"{certified}: {advice(status)}"]
+    return [f"{certificate}", f"{certified}: {advice(status, signal)}"]
 
 
 def trained(model: Model | SequenceModel, path: Path) -> dict[str, Any]:
@@ -41,7 +51,7 @@ def trained(model: Model | SequenceModel, path: Path) -> dict[str, Any]:
     return {
         "status": status.name,
         "converged": status is Status.CONVERGED,
-        "advice": advice(status),
+        "advice": advice(status, model.history.get("signal", "")),
         **{name: float(value) if np.isfinite(value) else None for name, value in numbers.items()},
         **model.history,
         "model": str(path),

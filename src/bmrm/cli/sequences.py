@@ -19,7 +19,7 @@ from bmrm.cli.application import NOT_CERTIFIED, one_interrupt, plain_warnings
 from bmrm.cli.engines import busy_line, busy_times
 from bmrm.cli.files import check_writable
 from bmrm.cli.options import DEFAULT_LAM, TrainOptions, made, parameter
-from bmrm.cli.report import ending, trained
+from bmrm.cli.report import ended_by, ending, trained
 from bmrm.cli.targets import read_matrix
 from bmrm.data.arrays import load_array
 from bmrm.data.sequences import SequenceData, kind_of, read_sequences
@@ -52,9 +52,9 @@ def train_sequences(options: TrainOptions, engine: Engine | None = None) -> int:
     labeler._checkpoint = options.checkpoint_of()
     data = _read(options.file, options.format, template, zero_based=options.zero_based, threads=options.threads)
     weight = _weights(options.weights, len(data))
-    with one_interrupt():
+    with one_interrupt() as interrupt:
         _fit(labeler, data, weight, options, engine)
-        model = _model(labeler, data, template, options)
+        model = ended_by(_model(labeler, data, template, options), interrupt.signal)
         model.save(options.model_path)
         if options.history is not None:
             write_history(options.history, labeler.history_)
@@ -180,7 +180,7 @@ def _summary(model: SequenceModel, data: SequenceData, options: TrainOptions, bu
     run = model.history
     return "\n".join(
         [
-            *ending(model.certificate, model.status),
+            *ending(model.certificate, model.status, run.get("signal", "")),
             f"{len(data)} sequences, {_tokens(data)} tokens, {model.attributes.n_attributes} attributes, "
             f"{len(model.classes)} labels, {model.coef.size} weights; "
             f"loss {model.loss.name}, regularizer {model.regularizer}, lam {model.lam:g}, solver {model.solver}",

@@ -18,7 +18,7 @@ from bmrm.cli.files import check_writable, plain_label
 from bmrm.cli.fit import Fit, fit
 from bmrm.cli.options import TrainOptions, read_config, thread_count
 from bmrm.cli.owners import fit_owners, refuse_data_options
-from bmrm.cli.report import ending, trained
+from bmrm.cli.report import ended_by, ending, trained
 from bmrm.cli.sequences import train_sequences
 from bmrm.cli.stored import training_data
 from bmrm.data import Dataset
@@ -154,8 +154,9 @@ def train_with(engine: Engine | None, options: TrainOptions) -> int:
 
 def saved(options: TrainOptions, fit: Callable[[], Fit]) -> Fit:
     """Fit, and save the model and the course of the runs."""
-    with one_interrupt():
+    with one_interrupt() as interrupt:
         done = fit()
+        done = replace(done, model=ended_by(done.model, interrupt.signal))
         done.model.save(options.model_path)
         if options.history is not None:
             write_history(options.history, [record for result in done.results for record in result.history])
@@ -182,7 +183,7 @@ def summary(done: Fit, options: TrainOptions, more: Sequence[str] = ()) -> str:
     model, run = done.model, done.model.history
     return "\n".join(
         [
-            *ending(model.certificate, model.status),
+            *ending(model.certificate, model.status, run.get("signal", "")),
             f"{done.n_examples} rows, {model.n_features} features{_of_labels(model)}; "
             f"loss {model.loss.name}, regularizer {model.regularizer}, lam {model.lam:g}, solver {model.solver}",
             f"{run['iterations']} iterations, {run['passes']:g} passes, {run['seconds']:.3g} s",

@@ -203,7 +203,7 @@ class RiskMinimizer(CallbackSupportMixin, NestedParameters, BaseEstimator):  # t
             return nullcontext(), tasks
         from bmrm.monitor import progress_monitor
 
-        return progress_monitor(label=f"problem {k + 1} of {n_problems}" if n_problems > 1 else ""), tasks
+        return progress_monitor(label=f"problem {k + 1} of {n_problems} | " if n_problems > 1 else ""), tasks
 
     def _seen(self, fits: list[Fit], k: int, watched: Watched | None) -> Any:
         """Return a function for the attributes that the estimator would have if its fit ended now."""
