@@ -20,7 +20,7 @@ from bmrm._errors import DataError
 from bmrm.certificate import Status
 from bmrm.checkpoint_file import Section, UnknownStateError
 from bmrm.data.archive import Arrays, parse_archive, write_archive
-from bmrm.data.atomic import remove_leftovers
+from bmrm.data.atomic import check_replaceable, remove_leftovers
 from bmrm.problem import Problem
 from bmrm.result import Record, Result
 from bmrm.risks.fingerprint import described, fingerprint
@@ -184,8 +184,7 @@ class Keeper:
         self._written = time.monotonic()
 
     def _check_place(self, resume: bool) -> None:
-        if self.path.is_dir():
-            raise DataError(f"{self.path}: is a directory; expected the name of a checkpoint's file")
+        check_replaceable(self.path)
         folder = Path(os.path.realpath(self.path)).parent
         if not os.access(folder, os.W_OK):
             raise DataError(f"{self.path}: cannot be written (no such folder, or no permission)")

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -207,8 +207,8 @@ class Model:
             )
         return found
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a NumPy .npz archive of plain arrays; it appears complete or not at all.
+    def save(self, path: str | os.PathLike[str] | BinaryIO) -> None:
+        """Write a NumPy .npz archive of plain arrays: to an open file, or to a path, complete or not at all.
 
         Raises
         ------

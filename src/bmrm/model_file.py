@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -27,8 +27,8 @@ _OF_SEQUENCES = {
 }
 
 
-def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Arrays) -> None:
-    """Write the archive; it appears complete or not at all."""
+def write(path: str | os.PathLike[str] | BinaryIO, header: Mapping[str, Any], arrays: Arrays) -> None:
+    """Write the archive to an open file, or to a path, where it appears complete or not at all."""
     write_archive(path, {"format": _FORMAT, "format_version": _FORMAT_VERSION, **header}, arrays)
 
 

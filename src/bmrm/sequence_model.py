@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -168,8 +168,8 @@ class SequenceModel:
         rows += [Transition(name, END, weight) for name, weight in zip(names, end)]
         return Table(sorted(rows, key=lambda row: -row.weight))
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a NumPy .npz archive of plain arrays; it appears complete or not at all.
+    def save(self, path: str | os.PathLike[str] | BinaryIO) -> None:
+        """Write a NumPy .npz archive of plain arrays: to an open file, or to a path, complete or not at all.
 
         Raises
         ------

@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn
 
 import click
@@ -49,15 +49,23 @@ class Ending:
 
     signal: str = ""
 
+    def __init__(self, numbers: Iterable[int]) -> None:
+        self._numbers = tuple(numbers)
+
+    def hold(self) -> None:
+        """Ignore signals from now on to the end of the block: results are written, which nothing may interrupt."""
+        for number in self._numbers:
+            signal.signal(number, signal.SIG_IGN)
+
 
 @contextlib.contextmanager
 def one_interrupt() -> Iterator[Ending]:
     """Let the first Ctrl-C or SIGTERM in the block interrupt the work; later ones are ignored from then on."""
-    ending = Ending()
     usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
     mine = {number: handler for number, handler in usual.items() if signal.getsignal(number) == handler}
     if threading.current_thread() is not threading.main_thread():
         mine = {}
+    ending = Ending(mine)
 
     def first(number: int, frame: Any) -> NoReturn:
         for each in mine:
@@ -71,7 +79,7 @@ def one_interrupt() -> Iterator[Ending]:
         yield ending
     finally:
         for number, handler in mine.items():
-            if signal.getsignal(number) is first:
+            if signal.getsignal(number) is first or not ending.signal:
                 signal.signal(number, handler)
 
 

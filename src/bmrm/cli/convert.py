@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import click
 
-from bmrm.cli.files import check_writable
+from bmrm.cli.outputs import check_writable
 from bmrm.data.convert import Conversion
 from bmrm.data.convert import convert as convert_files
 from bmrm.data.memory import show_bytes

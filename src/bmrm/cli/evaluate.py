@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,12 @@ import numpy as np
 from bmrm._errors import DataError
 from bmrm.cli.application import plain_warnings
 from bmrm.cli.metrics import Wanted, measure
-from bmrm.cli.reading import READING, Reading, read_for, reading_options, refuse_for_sequences, scores_of
+from bmrm.cli.reading import READING, Reading, read_and_score, reading_options, refuse_for_sequences
 from bmrm.cli.sequences import measured, measures_text
 from bmrm.cli.sequences import read_for as read_sequences_for
-from bmrm.data.sequences import KINDS
+from bmrm.cli.standard_input import ALL_FORMATS, refuse_row_formats, with_standard_input
 from bmrm.losses.scores import check_k
-from bmrm.model import load
+from bmrm.model import Model, load
 from bmrm.sequence_model import SequenceModel
 
 
@@ -27,7 +27,7 @@ class EvaluateOptions:
     """All settings of ``bmrm evaluate``, under the names of its flags."""
 
     model: Path
-    file: Path
+    files: tuple[Path, ...]
     format: str | None
     reading: Reading
     k: str | None
@@ -37,9 +37,9 @@ class EvaluateOptions:
 
 @click.command()
 @click.argument("model", type=click.Path(path_type=Path))
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option("--format", type=click.Choice(KINDS),
-              help="Of a file of sequences.  [default: by its suffix, else as in training]")  # fmt: skip
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
+@click.option("--format", type=click.Choice(ALL_FORMATS),
+              help="Of standard input, or of sequences.  [default: by the suffix, else as in training]")  # fmt: skip
 @reading_options
 @click.option("--k", metavar="NUMBER",
               help="Rows, or a share of them, for precision and recall at k; ranks for NDCG@k.  "
@@ -47,29 +47,31 @@ class EvaluateOptions:
 @click.option("--beta", type=click.FloatRange(min=0.0, min_open=True), help="For F-beta.  [default: the loss's]")
 @click.option("--json", is_flag=True, help="Write one JSON object to standard output.")
 def evaluate(**values: Any) -> int:
-    """Compare what MODEL predicts for FILE with the labels in FILE.
+    """Compare what MODEL predicts for the rows of each FILE with their labels, all files together.
 
     Which measures are printed depends on what the model is for. NDCG has the gains 2^grade - 1; queries without
     documents of different grades, one of them above 0, do not count. For sequences they are the accuracy of tokens and,
     where labels are O, B-..., I-... (E-..., S-...), precision, recall and F1 of whole spans by conlleval's rules.
 
-    FILE may have every format that 'bmrm train' reads. Where it and MODEL have names of columns, they are put in order
-    by name: a missing one is an error, others are left out, which one line says.
+    A FILE of - is standard input. FILE may have every format that 'bmrm train' reads. Where it and MODEL have names of
+    columns, they are put in order by name: a missing one is an error, others are left out, which one line says.
     """
     how = Reading(True, **{name: values.pop(name) for name in READING})
     options = EvaluateOptions(**values, reading=how)
-    model = load(options.model)
+    with with_standard_input(options.files, options.format) as files:
+        return _evaluate(load(options.model), replace(options, files=tuple(files)))
+
+
+def _evaluate(model: Model | SequenceModel, options: EvaluateOptions) -> int:
     if isinstance(model, SequenceModel):
         return _evaluate_sequences(model, options)
-    if options.format is not None:
-        raise click.UsageError("--format is for models of sequences")
-    data = read_for(model, options.file, options.reading)
-    scores = scores_of(model, data, options.file, options.reading)
+    refuse_row_formats(options.format, options.files)
+    data, scores = read_and_score(model, options.files, options.reading)
     try:
         with plain_warnings():
             found = measure(model, data, scores, Wanted(_k(options.k), options.beta))
     except ValueError as error:
-        raise DataError(f"{options.file}: {error}") from error
+        raise DataError(f"{', '.join(map(str, options.files))}: {error}") from error
     if options.json:
         numbers = {name: _finite(value) for name, value in found.items()}
         click.echo(json.dumps({"n_examples": data.n_examples, **numbers}, allow_nan=False))
@@ -82,9 +84,10 @@ def _evaluate_sequences(model: SequenceModel, options: EvaluateOptions) -> int:
     if options.k is not None or options.beta is not None:
         raise click.UsageError("--k and --beta are not for models of sequences")
     refuse_for_sequences(options.reading)
-    data = read_sequences_for(model, options.file, options.format, options.reading.zero_based, labels=True)
+    first = options.reading.zero_based
+    read = [(read_sequences_for(model, file, options.format, first, labels=True), file) for file in options.files]
     with plain_warnings():
-        numbers = measured(model, data, options.file)
+        numbers = measured(model, read)
     click.echo(json.dumps(numbers, allow_nan=False) if options.json else measures_text(numbers))
     return 0
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -45,20 +43,6 @@ def with_weights(data: Dataset, path: Path | None) -> Dataset:
 def named_columns(options: Any) -> list[str]:
     """Return which flags that name a column of a table are given."""
     return [name for name in ("target", "group", "weight") if getattr(options, name) is not None]
-
-
-def check_writable(path: Path, inputs: Iterable[Path | None] = ()) -> None:
-    """Raise unless a file can be written there, before any work is done; inputs must not be overwritten."""
-    if path.is_dir():
-        raise DataError(f"{path}: is a directory; expected the name of a file")
-    for source in inputs:
-        if source is not None and source.exists() and path.exists() and path.samefile(source):
-            raise DataError(f"{path}: is an input of this command and would be overwritten")
-    try:
-        with tempfile.TemporaryFile(dir=path.resolve().parent):
-            return
-    except OSError as error:
-        raise DataError(f"{path}: cannot be written ({error.strerror})") from error
 
 
 def plain_label(value: Any) -> Any:

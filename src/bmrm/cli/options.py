@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import tomllib
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,7 +16,8 @@ from click.core import ParameterSource
 from bmrm._errors import DataError
 from bmrm._registry import Registry, unknown_name
 from bmrm.checkpoint import Checkpoint
-from bmrm.cli.files import check_writable
+from bmrm.cli.outputs import STANDARD, check_model_path, check_writable
+from bmrm.cli.standard_input import is_standard_input, refuse_row_formats
 from bmrm.cli.targets import Extras
 from bmrm.data.atomic import remove_leftovers
 from bmrm.data.compress import SUFFIXES
@@ -113,9 +115,28 @@ class TrainOptions:
         """Where the model goes: as given, or the name of the data file in the current directory."""
         if self.model is not None:
             return self.model
+        return Path(f"{self.stem}.bmrm")
+
+    @property
+    def stem(self) -> str:
+        """The name of the data file, without its suffixes."""
+        if self.file == STANDARD or is_standard_input(self.file):
+            return "stdin"
         name = Path(self.file.name)
-        stem = name.with_suffix("").stem if name.suffix.lower() in SUFFIXES else name.stem
-        return Path(f"{stem}.bmrm")
+        return name.with_suffix("").stem if name.suffix.lower() in SUFFIXES else name.stem
+
+    @property
+    def model_place(self) -> str:
+        """Where the model goes, in words."""
+        return "standard output" if self.model == STANDARD else str(self.model_path)
+
+    def check_outputs(self, inputs: Iterable[Path | None]) -> None:
+        """Raise if a result cannot be written where it should go, before any work is done."""
+        inputs = list(inputs)
+        check_model_path(self.model_path, inputs)
+        if self.history is not None:
+            check_writable(self.history, [*inputs, self.model_path])
+        self._check_checkpoint(inputs)
 
     def checkpoint_of(self, part: int = 0) -> Checkpoint | None:
         """Return where one of the run's problems is saved; they all share a file."""
@@ -123,7 +144,7 @@ class TrainOptions:
             return None
         return Checkpoint(self.checkpoint, self.checkpoint_seconds, self.resume, part)
 
-    def check_checkpoint(self, inputs: Iterable[Path | None]) -> None:
+    def _check_checkpoint(self, inputs: Iterable[Path | None]) -> None:
         """Raise if the file cannot be used, before any work is done; say so if there is nothing to go on from."""
         if self.checkpoint is None:
             if self.resume:
@@ -135,16 +156,26 @@ class TrainOptions:
         if self.resume and not self.checkpoint.exists() and not self.quiet:
             click.echo(f"{self.checkpoint}: not there yet, so the run starts from the beginning", err=True)
         for path in (self.checkpoint, self.model_path):
-            remove_leftovers(path)
+            if path != STANDARD:
+                remove_leftovers(path)
 
     @property
     def extras(self) -> Extras:
         """What the settings say about labels."""
         return Extras(self.hierarchy, self.costs, self.multiclass)
 
+    def with_files(self, files: Sequence[Path]) -> TrainOptions:
+        """Return the same settings for the files that are read: standard input has become one of them."""
+        if STANDARD not in (self.file, *self.more):
+            return self
+        if self.engine not in (None, "local"):
+            raise click.UsageError(f"-: standard input is not for --engine {self.engine}, whose workers read files")
+        return replace(self, file=files[0], more=tuple(files[1:]), model=self.model_path)
+
     def refuse_sequences(self) -> None:
         """Raise if something is asked for, or the file has a name, that only losses of sequences know."""
-        names = ("format", "template", "transitions", "hashing")
+        refuse_row_formats(self.format, [self.file, *self.more])
+        names = ("template", "transitions", "hashing")
         given = [f"--{name}" for name in names if getattr(self, name) is not None]
         given += ["--emissions"] if self.emissions != "seen" else []
         what = ", ".join(given) or (str(self.file) if inner_suffix(self.file) in (".conll", ".crfsuite") else "")
@@ -172,8 +203,13 @@ class TrainOptions:
 
     def as_config(self) -> dict[str, Any]:
         """Return the settings as plain JSON values, for the model file."""
-        plain = {name: str(value) if isinstance(value, Path) else value for name, value in asdict(self).items()}
-        return plain | {"more": [str(file) for file in self.more]}
+        plain = {name: _shown(value) if isinstance(value, Path) else value for name, value in asdict(self).items()}
+        return plain | {"more": [_shown(file) for file in self.more]}
+
+
+def _shown(path: Path) -> str:
+    """Return a path as text that a model file can hold; names that are not UTF-8 have other signs."""
+    return "-" if is_standard_input(path) else os.fsencode(path).decode(errors="replace")
 
 
 def made(registry: Registry[T], name: str, parameters: Iterable[str]) -> T:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,12 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from bmrm._errors import DataError
-from bmrm.cli.files import check_writable, plain_label
+from bmrm.cli.files import plain_label
+from bmrm.cli.outputs import STANDARD, check_writable
 from bmrm.cli.reading import READING, Reading, read_for, reading_options, refuse_for_sequences, scores_of
 from bmrm.cli.sequences import predicted_lines
 from bmrm.cli.sequences import read_for as read_sequences_for
+from bmrm.cli.standard_input import ALL_FORMATS, refuse_row_formats, with_standard_input
 from bmrm.data.atomic import atomic
-from bmrm.data.sequences import KINDS
 from bmrm.losses.hierarchy import HierarchicalLoss
 from bmrm.model import Model, load
 from bmrm.sequence_model import SequenceModel
@@ -46,12 +47,12 @@ class PredictOptions:
 @click.command()
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--output", "-o", type=click.Path(path_type=Path), help="A file instead of standard output.")
+@click.option("--output", "-o", type=click.Path(path_type=Path), help="A file instead of standard output, which is -.")
 @click.option("--scores", is_flag=True, help="Write scores, one for each class if there are more than two.")
 @click.option("--proba", is_flag=True, help="Write the probability of each class, in the order of the sorted labels.")
 @click.option("--path", is_flag=True, help="Write the nodes of a hierarchy from the top to the prediction.")
-@click.option("--format", type=click.Choice(KINDS),
-              help="Of a file of sequences.  [default: by its suffix, else as in training]")  # fmt: skip
+@click.option("--format", type=click.Choice(ALL_FORMATS),
+              help="Of standard input, or of sequences.  [default: by the suffix, else as in training]")  # fmt: skip
 @reading_options
 @click.option("--quiet", is_flag=True, help="Write nothing but predictions and errors.")
 def predict(**values: Any) -> int:
@@ -61,18 +62,19 @@ def predict(**values: Any) -> int:
     score for ranking. For sequences it is the label of each token: one more column in a file of columns, else with a
     blank line between sequences.
 
-    FILE may have every format that 'bmrm train' reads. Where it and MODEL have names of columns, they are put in order
-    by name: a missing one is an error, others are left out, which one line says.
+    A FILE of - is standard input. FILE may have every format that 'bmrm train' reads. Where it and MODEL have names of
+    columns, they are put in order by name: a missing one is an error, others are left out, which one line says.
     """
     how = Reading(False, **{name: values.pop(name) for name in READING}, quiet=values.pop("quiet"))
     options = PredictOptions(**values, reading=how)
     if options.scores + options.proba + options.path > 1:
         raise click.UsageError("--scores, --proba and --path exclude each other")
     if options.output is not None:
-        check_writable(options.output, [options.model, options.file])
-    lines, count = _predicted(load(options.model), options)
+        check_writable(options.output, [options.model, options.file], standard=True)
+    with with_standard_input([options.file], options.format) as (file,):
+        lines, count = _predicted(load(options.model), replace(options, file=file))
     text = "".join(f"{line}\n" for line in lines)
-    if options.output is None:
+    if options.output in (None, STANDARD):
         click.echo(text, nl=False)
         return 0
     with atomic(options.output) as file:
@@ -91,8 +93,7 @@ def _predicted(model: Model | SequenceModel, options: PredictOptions) -> tuple[l
         sequences = read_sequences_for(model, options.file, options.format, options.reading.zero_based, labels=False)
         lines = predicted_lines(model, sequences, options.file, options.proba)
         return lines, f"labels of {len(sequences)} sequences"
-    if options.format is not None:
-        raise click.UsageError("--format is for models of sequences")
+    refuse_row_formats(options.format, [options.file])
     data = read_for(model, options.file, options.reading)
     scores = scores_of(model, data, options.file, options.reading)
     return _lines(model, scores, options), f"{data.n_examples} predictions"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,9 @@ from bmrm.data.columns import Columns, Names, places_of
 from bmrm.data.dataset import Dataset
 from bmrm.data.elsewhere import Elsewhere
 from bmrm.data.part_reader import PartReader
+from bmrm.data.pieces import as_dataset
 from bmrm.data.source_options import FilePart, SourceOptions
-from bmrm.data.sources import TABLES, format_of
+from bmrm.data.sources import TABLES, dataset_pieces, format_of
 from bmrm.data.store import Store
 from bmrm.model import Model
 
@@ -86,6 +87,17 @@ def refuse_for_sequences(how: Reading) -> None:
     given = [*named_columns(how), *(["ignore-unseen"] if how.ignore_unseen else [])]
     if given:
         raise click.UsageError(f"--{given[0]} is not for models of sequences")
+
+
+def read_and_score(model: Model, paths: Sequence[Path], how: Reading) -> tuple[Dataset, npt.NDArray[np.float64]]:
+    """Return what belongs to the rows of all files, without the rows themselves, and their scores."""
+    pieces, scores = [], []
+    for path in paths:
+        data = read_for(model, path, how)
+        scores.append(scores_of(model, data, path, how))
+        beside = replace(data, X=np.zeros((data.n_examples, 0)), feature_names=None)
+        pieces += list(dataset_pieces(beside, str(path)))
+    return as_dataset(pieces), np.concatenate(scores)
 
 
 def scores_of(model: Model, data: Dataset, path: Path, how: Reading) -> npt.NDArray[np.float64]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,14 +17,13 @@ from bmrm._errors import DataError
 from bmrm.certificate import Status
 from bmrm.cli.application import NOT_CERTIFIED, one_interrupt, plain_warnings
 from bmrm.cli.engines import busy_line, busy_times
-from bmrm.cli.files import check_writable
 from bmrm.cli.options import DEFAULT_LAM, TrainOptions, made, parameter
+from bmrm.cli.outputs import STANDARD, save_history, save_model
 from bmrm.cli.report import ended_by, ending, trained
 from bmrm.cli.targets import read_matrix
 from bmrm.data.arrays import load_array
 from bmrm.data.sequences import SequenceData, kind_of, read_sequences
 from bmrm.data.template import Template
-from bmrm.monitor import write_history
 from bmrm.parallel import Engine
 from bmrm.regularizers import REGULARIZERS
 from bmrm.result import Record
@@ -43,10 +42,7 @@ def train_sequences(options: TrainOptions, engine: Engine | None = None) -> int:
     """Train a labeler on a file of sequences, save it and say what was proved; return the exit code."""
     _refuse_unused(options)
     inputs = [options.file, options.weights, options.costs, options.template]
-    check_writable(options.model_path, inputs)
-    if options.history is not None:
-        check_writable(options.history, [*inputs, options.model_path])
-    options.check_checkpoint(inputs)
+    options.check_outputs(inputs)
     template = None if options.template is None else Template.read(options.template)
     labeler = _labeler(options, template)
     labeler._checkpoint = options.checkpoint_of()
@@ -54,14 +50,16 @@ def train_sequences(options: TrainOptions, engine: Engine | None = None) -> int:
     weight = _weights(options.weights, len(data))
     with one_interrupt() as interrupt:
         _fit(labeler, data, weight, options, engine)
+        if options.model != STANDARD:  # a pipe that nobody reads would block for ever
+            interrupt.hold()
         model = ended_by(_model(labeler, data, template, options), interrupt.signal)
-        model.save(options.model_path)
+        save_model(model.save, options.model_path, options.stem)
         if options.history is not None:
-            write_history(options.history, labeler.history_)
+            save_history(options.history, labeler.history_, options.model_place)
     if options.json:
-        click.echo(json.dumps(_report(model, data, options), allow_nan=False))
+        click.echo(json.dumps(_report(model, data, options), allow_nan=False), err=options.model == STANDARD)
     elif not options.quiet:
-        click.echo(_summary(model, data, options, _busy(labeler.history_)))
+        click.echo(_summary(model, data, options, _busy(labeler.history_)), err=options.model == STANDARD)
     return 0 if model.status is Status.CONVERGED else NOT_CERTIFIED
 
 
@@ -186,7 +184,7 @@ def _summary(model: SequenceModel, data: SequenceData, options: TrainOptions, bu
             f"loss {model.loss.name}, regularizer {model.regularizer}, lam {model.lam:g}, solver {model.solver}",
             f"{run['iterations']} iterations, {run['passes']:g} passes, {run['seconds']:.3g} s",
             *busy,
-            f"model saved to {options.model_path}",
+            f"model saved to {options.model_place}",
         ]
     )
 
@@ -242,14 +240,17 @@ def predicted_lines(model: SequenceModel, data: SequenceData, path: Path, proba:
     return [line for block in blocks for line in [*block, ""]][:-1]
 
 
-def measured(model: SequenceModel, data: SequenceData, path: Path) -> dict[str, Any]:
-    """Return the measures of what the model predicts for a file with labels."""
-    true = data.y
-    assert true is not None
-    try:
-        found = model.predict(data.X)
-    except ValueError as error:
-        raise DataError(f"{path}: {error}") from error
+def measured(model: SequenceModel, files: Sequence[tuple[SequenceData, Path]]) -> dict[str, Any]:
+    """Return the measures of what the model predicts for files with labels, all together."""
+    true: list[Any] = []
+    found: list[Any] = []
+    for data, path in files:
+        assert data.y is not None
+        true += data.y
+        try:
+            found += model.predict(data.X)
+        except ValueError as error:
+            raise DataError(f"{path}: {error}") from error
     pairs = list(zip(true, found))
     tokens = sum(map(len, true))
     right = sum(a == b for one, other in pairs for a, b in zip(one, other))
@@ -260,7 +261,7 @@ def measured(model: SequenceModel, data: SequenceData, path: Path) -> dict[str, 
         "unknown_labels": unknown,
         "token_accuracy": right / tokens,
         "sequence_accuracy": sum(one == other for one, other in pairs) / len(pairs),
-        "mean_loss": None if unknown else _mean_loss(model, data.X, true),
+        "mean_loss": None if unknown else _mean_loss(model, [data for data, _ in files]),
     }
     if are_tags([*model.classes.tolist(), *(label for labels in true for label in labels)]):
         total, kinds = span_scores(true, found)
@@ -281,11 +282,14 @@ def _unknown(true: Iterable[list[Any]], classes: npt.NDArray[Any]) -> int:
     return len(strange)
 
 
-def _mean_loss(model: SequenceModel, X: Any, true: list[list[Any]]) -> float:
+def _mean_loss(model: SequenceModel, files: Sequence[SequenceData]) -> float:
     place = {label: code for code, label in enumerate(model.classes.tolist())}
-    codes = np.array([place[label] for labels in true for label in labels], dtype=np.int64)
-    risk = StructuredRisk(model.attributes.encode(X), codes, model.loss)
-    return float(risk.evaluate(model.coef)[0])
+    means = []
+    for data in files:
+        codes = np.array([place[label] for labels in data.y or () for label in labels], dtype=np.int64)
+        risk = StructuredRisk(model.attributes.encode(data.X), codes, model.loss)
+        means.append(float(risk.evaluate(model.coef)[0]))
+    return float(np.average(means, weights=[len(data) for data in files]))
 
 
 def _span_numbers(score: SpanScore) -> dict[str, Any]:

@@ -14,18 +14,18 @@ from bmrm._errors import DataError
 from bmrm.certificate import Status
 from bmrm.cli.application import NOT_CERTIFIED, one_interrupt, plain_warnings
 from bmrm.cli.engines import busy_line, busy_times, engine_of, sharded_data
-from bmrm.cli.files import check_writable, plain_label
+from bmrm.cli.files import plain_label
 from bmrm.cli.fit import Fit, fit
 from bmrm.cli.options import TrainOptions, read_config, thread_count
+from bmrm.cli.outputs import STANDARD, save_history, save_model
 from bmrm.cli.owners import fit_owners, refuse_data_options
 from bmrm.cli.report import ended_by, ending, trained
 from bmrm.cli.sequences import train_sequences
+from bmrm.cli.standard_input import ALL_FORMATS, with_standard_input
 from bmrm.cli.stored import training_data
 from bmrm.data import Dataset
-from bmrm.data.sequences import KINDS
 from bmrm.losses.structured import STRUCTURED_LOSSES
 from bmrm.model import Model
-from bmrm.monitor import write_history
 from bmrm.parallel import ENGINES, Engine
 from bmrm.risks import Shards
 
@@ -82,8 +82,8 @@ _PARAMETER: dict[str, Any] = {"multiple": True, "metavar": "NAME=VALUE"}
               "column where the one of the row is true.")  # fmt: skip
 @click.option("--multiclass", type=click.Choice(["auto", "joint", "one_vs_rest"]), default="auto", show_default=True,
               help="More than two classes: one joint problem (hinge, logistic), or each against the rest.")  # fmt: skip
-@click.option("--format", type=click.Choice(KINDS),
-              help="Of a file of sequences.  [default: by its suffix, .conll, .crfsuite, .svm]")  # fmt: skip
+@click.option("--format", type=click.Choice(ALL_FORMATS),
+              help="Of standard input, or of a file of sequences.  [default: svmlight; by the suffix]")  # fmt: skip
 @click.option("--template", type=_PATH, help="What makes attributes of the columns of a .conll file, as in CRF++.")
 @click.option("--emissions", type=click.Choice(["seen", "all"]), default="seen", show_default=True,
               help="Sequences: which pairs of an attribute and a label have a weight.")  # fmt: skip
@@ -111,11 +111,16 @@ def train(ctx: click.Context, /, **values: Any) -> int:
     more are trained one against the rest, or jointly by a loss of all scores (softmax, multiclass_hinge). Comma lists
     of labels are for multilabel_hinge, qid: for losses of queries. The losses structured_log and structured_hinge
     label the tokens of sequences: a .conll file of columns with a template, a .crfsuite file of attributes, or qid:
-    for the sequence. With --owners there is no FILE: the rows stay with those they belong to. Exit code 0: the gap is
-    closed; 3: it is not, the model is saved all the same; 2: wrong usage or input.
+    for the sequence. A FILE of - is standard input, in the format that --format names; with --model - the model goes to
+    standard output and all messages to standard error. With --owners there is no FILE: the rows stay with those they
+    belong to. Exit code 0: the gap is closed; 3: it is not, the model is saved all the same; 2: wrong usage or input,
+    or the model had to be saved elsewhere.
     """
     options = TrainOptions.from_context(ctx, values)
-    with engine_of(options) as engine:
+    with (
+        with_standard_input([options.file, *options.more], options.format) as files,
+        engine_of(options := options.with_files(files)) as engine,
+    ):
         return 0 if options.engine is not None and engine is None else train_with(engine, options)
 
 
@@ -129,10 +134,7 @@ def train_with(engine: Engine | None, options: TrainOptions) -> int:
     inputs = [options.file, *options.more, options.weights, options.hierarchy, options.costs]
     if options.owners is not None:
         refuse_data_options(options)
-    check_writable(options.model_path, inputs)
-    if options.history is not None:
-        check_writable(options.history, [*inputs, options.model_path])
-    options.check_checkpoint(inputs)
+    options.check_outputs(inputs)
     workers: dict[str, dict[str, float]] = {}
     if options.owners is not None:
         done = saved(options, lambda: fit_owners(options, parts))
@@ -145,10 +147,11 @@ def train_with(engine: Engine | None, options: TrainOptions) -> int:
             if isinstance(X, Shards):
                 workers = busy_times(X.placed.workers(), [result.history for result in done.results])
     if options.json:
-        click.echo(json.dumps(report(done, options) | ({"workers": workers} if workers else {}), allow_nan=False))
+        text = json.dumps(report(done, options) | ({"workers": workers} if workers else {}), allow_nan=False)
+        click.echo(text, err=options.model == STANDARD)
     elif not options.quiet:
         n_shards = len(done.results[-1].history[-1].busy) if workers else 0
-        click.echo(summary(done, options, busy_line(workers, n_shards)))
+        click.echo(summary(done, options, busy_line(workers, n_shards)), err=options.model == STANDARD)
     return 0 if done.model.status is Status.CONVERGED else NOT_CERTIFIED
 
 
@@ -156,10 +159,13 @@ def saved(options: TrainOptions, fit: Callable[[], Fit]) -> Fit:
     """Fit, and save the model and the course of the runs."""
     with one_interrupt() as interrupt:
         done = fit()
+        if options.model != STANDARD:  # a pipe that nobody reads would block for ever
+            interrupt.hold()
         done = replace(done, model=ended_by(done.model, interrupt.signal))
-        done.model.save(options.model_path)
+        save_model(done.model.save, options.model_path, options.stem)
         if options.history is not None:
-            write_history(options.history, [record for result in done.results for record in result.history])
+            records = [record for result in done.results for record in result.history]
+            save_history(options.history, records, options.model_place)
     return done
 
 
@@ -188,7 +194,7 @@ def summary(done: Fit, options: TrainOptions, more: Sequence[str] = ()) -> str:
             f"loss {model.loss.name}, regularizer {model.regularizer}, lam {model.lam:g}, solver {model.solver}",
             f"{run['iterations']} iterations, {run['passes']:g} passes, {run['seconds']:.3g} s",
             *more,
-            f"model saved to {options.model_path}",
+            f"model saved to {options.model_place}",
         ]
     )
 

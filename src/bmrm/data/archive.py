@@ -10,7 +10,7 @@ import os
 import warnings
 import zipfile
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -24,10 +24,15 @@ _HEADER = "header"
 Arrays = dict[str, npt.NDArray[Any]]
 
 
-def write_archive(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Arrays) -> None:
-    """Write the archive; it appears complete or not at all."""
+def write_archive(path: str | os.PathLike[str] | BinaryIO, header: Mapping[str, Any], arrays: Arrays) -> None:
+    """Write the archive to an open file, or to a path, where it appears complete or not at all."""
     text = json.dumps({**header, "sha256": _digest(arrays)}, ensure_ascii=False, allow_nan=False)
     members = {_HEADER: np.frombuffer(text.encode(), dtype=np.uint8), **arrays}
+    if not isinstance(path, str | os.PathLike):
+        content = io.BytesIO()  # zip archives differ in files that have no places, such as pipes
+        np.savez(content, allow_pickle=False, **members)
+        path.write(content.getbuffer())
+        return
     with atomic(path) as file:
         np.savez(file, allow_pickle=False, **members)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,15 +24,38 @@ def _mode(path: Path) -> int:
         return 0o666 & ~mask
 
 
+_KINDS = {
+    stat.S_IFDIR: "directory",
+    stat.S_IFCHR: "device",
+    stat.S_IFBLK: "device",
+    stat.S_IFIFO: "pipe (FIFO)",
+    stat.S_IFSOCK: "socket",
+}
+
+
+def check_replaceable(path: str | os.PathLike[str]) -> None:
+    """Raise DataError unless the path is a regular file, or nothing yet, under a name that a file can have."""
+    try:
+        kind = stat.S_IFMT(os.stat(path).st_mode)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise DataError(f"{path}: cannot be written ({error.strerror})") from error
+    except ValueError as error:
+        raise DataError(f"{os.fspath(path)!r}: no name that a file can have ({error})") from error
+    if kind != stat.S_IFREG:
+        raise DataError(f"{path}: is a {_KINDS.get(kind, 'special file')}; expected the name of a file")
+
+
 @contextlib.contextmanager
 def atomic(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a temporary file next to ``path``; it takes the path's place when the block ends well.
 
-    Until then the old file, if any, stays as it is; when the block raises, nothing is left behind.
+    Until then the old file, if any, stays as it is; when the block raises, nothing is left behind. Only regular files
+    are replaced.
     """
+    check_replaceable(path)
     target = Path(os.path.realpath(path))  # a link stays a link
-    if target.is_dir():
-        raise DataError(f"{path}: is a directory; expected the name of a file")
     try:
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}.", suffix=".tmp")
     except OSError as error:
