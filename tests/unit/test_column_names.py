@@ -310,3 +310,21 @@ def test_unseen_features_of_text():
             assert good("predict", "t.bmrm", file, *more).stdout.split() == ["1", "-1"]
     np.savez("dense.npz", X=np.ones((2, 4)), y=[1, -1])
     assert "X has 4 features" in bad("predict", "t.bmrm", "dense.npz", "--ignore-unseen")
+
+
+def test_errors_name_the_file_and_the_column(frame):
+    write(frame[:0], "empty.csv")
+    write(frame, "t.csv")
+    write(frame[NAMES], "numbers.csv")
+    good("train", "t.csv", "--target", "label", "--quiet", "--model", "m.bmrm")
+    for command in ("predict", "evaluate"):
+        assert bad(command, "m.bmrm", "empty.csv") == "error: empty.csv: no rows; expected at least one"
+    assert "needs them (--target, if a column has them)" in bad("train", "numbers.csv")
+    model = bmrm.load("m.bmrm")
+    with pytest.raises(DataError, match="X: column 'age' has other than numbers"):
+        model.predict(reverse(frame[NAMES]).assign(age="old"))
+    with pytest.raises(DataError, match="X: column 'label' has other than numbers"):
+        bmrm.write("t.npz", frame)
+    np.save("t.npy", frame[NAMES].to_numpy())
+    with pytest.raises(DataError, match=r"t\.npy: has no names of columns; expected age"):
+        bmrm.convert("t.npy", "t.store", features=["age"])

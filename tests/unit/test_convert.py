@@ -296,7 +296,7 @@ def test_wrong_requests():
     with pytest.raises(DataError, match="cannot be read"):
         bmrm.convert("none.svm", "a.store")
     write_lines("empty.svm", ["# nothing", ""])
-    with pytest.raises(DataError, match=r"a\.store: not written: no rows"):
+    with pytest.raises(DataError, match=r"empty\.svm: no rows; expected at least one"):
         bmrm.convert("empty.svm", "a.store")
     assert sorted(os.listdir()) == ["a.svm", "empty.svm"]
 

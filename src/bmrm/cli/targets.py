@@ -50,7 +50,7 @@ def targets_of(data: Dataset, loss: Loss, extras: Extras) -> Targets:
     if not loss.needs_targets:
         return Targets(loss, [None])
     if data.y is None:
-        raise ValueError(f"the file has no labels, but loss '{loss.name}' needs them")
+        raise ValueError(f"the file has no labels, but loss '{loss.name}' needs them (--target, if a column has them)")
     if loss.task == "classification":
         return _classes(single_labels(data.y), loss, extras)
     if loss.task == "multilabel":

@@ -62,6 +62,11 @@ class Columns:
             self.ignored[origin] = others
         return self.names
 
+    @property
+    def given(self) -> bool:
+        """Whether the features were named from the start."""
+        return self._given
+
     def remarks(self) -> Names:
         """Return a line for each source that columns were left out of."""
         return tuple(ignored_line(origin, others) for origin, others in self.ignored.items())
@@ -161,4 +166,13 @@ def array_of(X: Any, names: Sequence[str] | None = None) -> NDArray[Any]:
     try:
         return array.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise DataError(f"a column of the data frame has other than numbers ({error})") from None
+        wrong = next((name for name, column in zip(X.columns, array.T) if not _are_numbers(column)), "")
+        raise DataError(f"X: column {wrong!r} has other than numbers ({error})") from None
+
+
+def _are_numbers(column: NDArray[Any]) -> bool:
+    try:
+        column.astype(np.float64)
+    except (TypeError, ValueError):
+        return False
+    return True

@@ -164,7 +164,8 @@ def _written(
         try:
             header = writer.finish(None if options.zero_based == "auto" else bool(options.zero_based))
         except DataError as error:
-            raise DataError(f"{destination}: not written: {error}") from None
+            what = ", ".join(dict.fromkeys(str(part) for part in sources)) if isinstance(sources, list) else "data"
+            raise DataError(f"{what}: {error}") from None
     return Conversion(destination, header, options.widths, options.skipped, options.columns.remarks())
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bmrm._errors import DataError
-from bmrm.data.columns import Columns, Names, places_of
+from bmrm.data.columns import Columns, Names, few, places_of
 from bmrm.data.dataset import Dataset, label_sets
 
 _WHAT = {"y": "labels", "groups": "queries (qid)", "weight": "weights", "names": "names of columns"}
@@ -40,7 +40,9 @@ class Piece:
         return len(self.X[2]) - 1 if isinstance(self.X, tuple) else len(self.X)
 
     def arranged(self, columns: Columns) -> Piece:
-        """Return the same rows with the features in their order; columns without names stay as they are."""
+        """Return the same rows with the features in their order; without names there is only one."""
+        if self.names is None and columns.given:
+            raise DataError(f"{self.origin}: has no names of columns; expected {few(columns.names or ())}")
         if self.names is None or self.names is columns.names:
             return self
         wanted = columns.of(self.names, self.origin)
