@@ -328,3 +328,35 @@ def test_errors_name_the_file_and_the_column(frame):
     np.save("t.npy", frame[NAMES].to_numpy())
     with pytest.raises(DataError, match=r"t\.npy: has no names of columns; expected age"):
         bmrm.convert("t.npy", "t.store", features=["age"])
+
+
+def test_sparse_rows_with_names(frame):
+    from scipy.sparse import csr_array
+
+    y = frame.pop("label").to_numpy().astype(str)
+    X = csr_array(frame.to_numpy())
+    bmrm.write("t.npz", bmrm.Dataset(X, y, feature_names=NAMES))
+    good("train", "t.npz", "--quiet", "--model", "m.bmrm")
+    order = [4, 3, 2, 1, 0]
+    more = csr_array(np.column_stack([frame.to_numpy()[:, order], np.ones(300)]))
+    bmrm.write("r.npz", bmrm.Dataset(more, y, feature_names=[*np.array(NAMES)[order], "one"]))
+    bmrm.convert("t.npz", "t.store")
+    bmrm.convert("r.npz", "r.store")
+    both = [bmrm.Dataset(X, y, feature_names=NAMES), bmrm.Dataset(more[:, :5], y, feature_names=NAMES[::-1])]
+    for name, data in zip("ab", both):
+        bmrm.write(f"{name}.npz", data)
+    bmrm.convert(["a.npz", "b.npz"], "ab.store")
+    risk = bmrm.LinearRisk(bmrm.Store("ab.store"), np.where(np.tile(y, 2) == "yes", 1, -1), "hinge")
+    alone = bmrm.LinearRisk(X, np.where(y == "yes", 1, -1), "hinge")
+    assert risk.evaluate(np.arange(5.0))[0] == pytest.approx(alone.evaluate(np.arange(5.0))[0], rel=1e-12)
+    expected = accuracy("m.bmrm", "t.store")
+    for file in ("r.npz", "r.store"):
+        result = good("evaluate", "m.bmrm", file, "--json")
+        assert json.loads(result.stdout)["accuracy"] == expected > 0.95
+        assert result.stderr == f"warning: {file}: ignored 1 columns that are no features: one\n"
+    names = ["width", "height", "depth", "age", "cost", "one"]
+    bmrm.write("less.npz", bmrm.Dataset(more, y, feature_names=names))
+    bmrm.convert("less.npz", "less.store")
+    for file in ("less.npz", "less.store"):
+        message = f"error: {file}: has no column 'price'; expected width, height, depth, age, price"
+        assert bad("evaluate", "m.bmrm", file) == message

@@ -110,7 +110,7 @@ def scores_of(model: Model, data: Dataset, path: Path, how: Reading) -> npt.NDAr
         with plain_warnings(how.quiet):
             return model.decision_function(X)
     except ValueError as error:
-        if _is_sparse(X) and X.shape[1] > model.n_features:
+        if _is_sparse(X) and X.shape[1] > model.n_features and data.feature_names is None:
             raise DataError(f"{path}: {error}; {_UNSEEN}") from error
         prefix = "" if str(error).startswith(f"{path}: ") else f"{path}: "
         raise DataError(f"{prefix}{error}") from error
