@@ -55,19 +55,34 @@ double run(const In<double>& scores, Out<double>& slopes, const Loss& loss) {
   return finite ? loss(view(scores), view(slopes)) : nothing;
 }
 
-double pairs(const In<double>& scores, const Index& rows, const Index& starts, const Index& turns, const Index& blocks,
-             const Index& queries, const In<double>& share, const std::optional<In<double>>& weight,
-             Out<double>& slopes, int n_threads) {
-  const Sets sets = sets_of(scores.size(), rows, starts, turns, share);
+Graded graded_of(std::size_t m, const Index& rows, const Index& starts, const Index& turns, const Index& blocks,
+                 const Index& queries, const In<double>& share) {
+  const Sets sets = sets_of(m, rows, starts, turns, share);
   require_starts(blocks, rows.size(), "blocks");
   require_starts(queries, blocks.size() - 1, "queries");
   require_size(queries.size(), starts.size(), "queries");
   for (std::size_t q = 0; q < queries.size(); ++q)
     require(view(blocks)[static_cast<std::size_t>(view(queries)[q])] == view(starts)[q], "blocks do not fit starts");
+  return {sets, view(blocks), view(queries)};
+}
+
+double pairs(const In<double>& scores, const Index& rows, const Index& starts, const Index& turns, const Index& blocks,
+             const Index& queries, const In<double>& share, const std::optional<In<double>>& weight,
+             Out<double>& slopes, int n_threads) {
+  const Graded graded = graded_of(scores.size(), rows, starts, turns, blocks, queries, share);
   if (weight) require_size(weight->size(), scores.size(), "weight");
-  const Graded graded{sets, view(blocks), view(queries)};
   const auto p = weight ? view(*weight) : std::span<const double>{};
   return run(scores, slopes, [&](auto f, auto out) { return pair_hinge(f, graded, p, out, n_threads); });
+}
+
+double pairs_by_gain(const In<double>& scores, const Index& rows, const Index& starts, const Index& turns,
+                     const Index& blocks, const Index& queries, const In<double>& gain, const In<double>& discount,
+                     const In<double>& share, Out<double>& slopes, int n_threads) {
+  const Graded graded = graded_of(scores.size(), rows, starts, turns, blocks, queries, share);
+  require_size(gain.size(), blocks.size() - 1, "gain");
+  require_size(discount.size(), blocks.size() - 1, "discount");
+  return run(scores, slopes,
+             [&](auto f, auto out) { return gain_pairs(f, graded, view(gain), view(discount), out, n_threads); });
 }
 
 template <class Choose>
@@ -130,6 +145,9 @@ void bind_sets(nb::module_& m) {
   m.def("pair_hinge", &pairs, "scores"_a, "rows"_a, "starts"_a, "turns"_a, "blocks"_a, "queries"_a, "share"_a,
         "weight"_a.none(), "slopes"_a, "n_threads"_a = 1,
         "sum_q share_q times the mean of p_i p_j max(0, 1 - (f_i - f_j)) over pairs of a higher and a lower grade.");
+  m.def("gain_pairs", &pairs_by_gain, "scores"_a, "rows"_a, "starts"_a, "turns"_a, "blocks"_a, "queries"_a, "gain"_a,
+        "discount"_a, "share"_a, "slopes"_a, "n_threads"_a = 1,
+        "The same with (g_i - g_j) (d_i - d_j) in the place of p_i p_j; gains and discounts are given by block.");
   m.def("fbeta", &by_fbeta, "scores"_a, "positives"_a, "negatives"_a, "beta"_a, "slopes"_a,
         "max over labelings of 1 - F_beta + 1/m times the difference of the scores.");
   m.def("at_k", &by_k, "scores"_a, "positives"_a, "negatives"_a, "k"_a, "per"_a, "slopes"_a,

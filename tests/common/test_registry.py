@@ -56,6 +56,7 @@ CATALOGUE = {
         "ordinal",
         "pairwise_rank",
         "ndcg",
+        "ndcg_pairs",
         "mrr",
         "expected_rank_utility",
     ],
@@ -203,6 +204,7 @@ def test_wrong_parameters_are_named():
         ("precision_at_k", "k", [0, -1, 0.0, 1.0, 1.5, np.nan, True, "2"]),
         ("recall_at_k", "k", [0, -0.5, 2.0]),
         ("ndcg", "k", [0, -1, 0.5, True]),
+        ("ndcg_pairs", "k", [0, -1, 0.5, True]),
         ("expected_rank_utility", "half_life", [1.0, 0.5, np.inf, np.nan]),
     ],
 )

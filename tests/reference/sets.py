@@ -46,6 +46,33 @@ def over_query_pairs(loss, y, groups, p):
     ]  # fmt: skip
 
 
+def over_gain_pairs(loss, y, groups, p):
+    """Pairs weighted by what NDCG@k loses if they are swapped in the ideal order: the mean over all ideal orders."""
+    chosen = queries(y, groups)
+    total = sum(p[rows[0]] for rows in chosen)
+    found = []
+    for rows in chosen:
+        grades = sorted((y[i] for i in rows), reverse=True)
+        costs = [swap_cost(loss, grades, y[i], y[j]) if y[i] > y[j] else 0.0 for i in rows for j in rows]
+        costs = np.reshape(costs, (len(rows), len(rows))) / np.sum(costs)
+        for a, b in zip(*np.nonzero(costs)):
+            A = np.zeros((2, len(y)))
+            A[1, rows[a]], A[1, rows[b]] = -1.0, 1.0
+            found.append((p[rows[0]] / total * costs[a, b], A, np.array([0.0, 1.0])))
+    return found
+
+
+def swap_cost(loss, grades, better, worse):
+    """The mean loss of DCG@k over all places of two documents of those grades in the ideal order."""
+    losses = []
+    for a in (place for place, grade in enumerate(grades) if grade == better):
+        for b in (place for place, grade in enumerate(grades) if grade == worse):
+            swapped = list(grades)
+            swapped[a], swapped[b] = grades[b], grades[a]
+            losses.append(dcg(loss, grades) - dcg(loss, swapped))
+    return np.mean(losses)
+
+
 def over_labelings(score, allowed):
     """max over y' of 1 - score + 1/m sum_i f_i (y'_i - y_i) / 2."""
 
@@ -127,6 +154,7 @@ TERMS: dict[str, Callable] = {
     "roc_area": over_all_pairs,
     "ordinal": over_all_pairs,
     "pairwise_rank": over_query_pairs,
+    "ndcg_pairs": over_gain_pairs,
     "fbeta": over_labelings(
         lambda loss, a, k, plus: (1 + loss.beta**2) * a / (k + loss.beta**2 * plus), lambda loss, k, plus, m: True
     ),

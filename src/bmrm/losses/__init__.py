@@ -20,6 +20,7 @@ from bmrm.losses.binary import (
     SquaredHinge,
     SquaredPerceptron,
 )
+from bmrm.losses.gain_pairs import NdcgPairs
 from bmrm.losses.hierarchy import HierarchicalHinge, HierarchicalSoftmax
 from bmrm.losses.multiclass import MulticlassHinge, ScaledMulticlassHinge, Softmax
 from bmrm.losses.multilabel import MultilabelHinge
@@ -64,6 +65,7 @@ __all__ = [
     "MultilabelHinge",
     "MultivariateRegression",
     "Ndcg",
+    "NdcgPairs",
     "Novelty",
     "NuEpsilonInsensitive",
     "NuHinge",

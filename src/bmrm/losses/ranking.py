@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from bmrm import _core
 from bmrm.losses.base import Array, Loss, Targets, finite_targets, in_domain
+from bmrm.losses.gains import check_gradable, check_ranks, discounts, gains
 from bmrm.losses.growth import largest_pair_slopes, rise, with_wider_margin
 from bmrm.losses.sets import (
     Grades,
@@ -25,8 +26,6 @@ from bmrm.losses.sets import (
     query_codes,
     query_shares,
 )
-
-_LARGEST_GRADE = 1000.0  # 2^grade is a number
 
 
 class QueryLoss(Loss):
@@ -220,10 +219,10 @@ class GainLoss(PermutationLoss):
         """Return what the ranks 0, 1, ... n - 1 are worth."""
 
     def _extra(self, grades: Array, starts: Index, longest: int) -> tuple[Array, Array]:
-        gains, discounts, sizes = self._gains(grades), self._discounts(longest), np.diff(starts)
+        gain, discount, sizes = self._gains(grades), self._discounts(longest), np.diff(starts)
         ranks = np.arange(grades.size) - np.repeat(starts[:-1], sizes)
-        ideal = np.add.reduceat(gains * discounts[ranks], starts[:-1])
-        return gains / np.repeat(ideal, sizes), discounts
+        ideal = np.add.reduceat(gain * discount[ranks], starts[:-1])
+        return gain / np.repeat(ideal, sizes), discount
 
     def _run(self, scores: Array, targets: Ranking, share: Array, slopes: Array, n_threads: int) -> float:
         rows, starts, turns, margin, (gain, discount) = targets
@@ -271,20 +270,16 @@ class Ndcg(GainLoss, name="ndcg"):
 
     def __post_init__(self) -> None:
         self._check_ties()
-        if not isinstance(self.k, (int, np.integer)) or isinstance(self.k, bool) or self.k < 1:
-            raise ValueError(
-                f"parameter 'k' of loss '{self.name}' must be a whole number of at least 1, got {self.k!r}"
-            )
+        check_ranks(self.k, self.name)
 
     def _check_grades(self, y: Array) -> None:
-        in_domain(y, (y >= 0.0) & (y <= _LARGEST_GRADE), f"grades from 0 to {_LARGEST_GRADE:g}", self.name)
+        check_gradable(y, self.name)
 
     def _gains(self, grades: Array) -> Array:
-        return np.asarray(np.exp2(grades) - 1.0)
+        return gains(grades)
 
     def _discounts(self, n: int) -> Array:
-        ranks = np.arange(n)
-        return np.where(ranks < self.k, 1.0 / np.log2(2.0 + ranks), 0.0)
+        return discounts(n, self.k)
 
     @classmethod
     def examples(cls) -> list[Loss]:
@@ -335,8 +330,8 @@ class ExpectedRankUtility(GainLoss, name="expected_rank_utility"):
         return grades
 
     def _discounts(self, n: int) -> Array:
-        discounts = np.exp2(-np.arange(n) / (self.half_life - 1.0))
-        return np.where(discounts < 2.0**-60, 0.0, discounts)  # less than rounding: the rest is a sort
+        discount = np.exp2(-np.arange(n) / (self.half_life - 1.0))
+        return np.where(discount < 2.0**-60, 0.0, discount)  # less than rounding: the rest is a sort
 
 
 @dataclass(frozen=True)

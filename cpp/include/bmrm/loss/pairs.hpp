@@ -33,33 +33,41 @@ class PairSum {
   // Returns the sum divided by the total of p_i p_j over those pairs; slopes are multiplied by the query's share.
   double mean(std::span<const double> scores, const Graded& graded, std::size_t q, std::span<const double> weight,
               std::span<double> slopes) {
-    const auto rows = graded.sets.rows.subspan(graded.sets.first(q), graded.sets.size(q));
-    const auto block = static_cast<std::size_t>(graded.queries[q]),
-               end = static_cast<std::size_t>(graded.queries[q + 1]);
-    sum_ = {};
-    items_.resize(rows.size());
-    slopes_.assign(rows.size(), 0.0);
     weight_.clear();
     if (!weight.empty())
-      for (const std::int64_t row : rows) weight_.push_back(weight[static_cast<std::size_t>(row)]);
-    ends_.assign(1, 0);
+      for (const std::int64_t row : graded.sets.rows.subspan(graded.sets.first(q), graded.sets.size(q)))
+        weight_.push_back(weight[static_cast<std::size_t>(row)]);
+    arrange(scores, graded, q);
     double lower = 0.0, pairs = 0.0;  // weight of the blocks so far, of the pairs so far
-    for (std::size_t b = block; b < end; ++b) {
-      const std::size_t first = ends_.back(), n = static_cast<std::size_t>(graded.blocks[b + 1] - graded.blocks[b]);
-      order_.sort(std::span(items_).subspan(first, n), [&, first](std::size_t k) {
-        const auto row = static_cast<std::size_t>(rows[first + k]);
-        return Keyed{key_of(scores[row]), static_cast<std::int64_t>(first + k)};
-      });
-      ends_.push_back(first + n);
-      const double here = weight_of(std::span(items_).subspan(first, n));
+    for (std::size_t b = 0; b + 1 < ends_.size(); ++b) {
+      const double here = weight_of(items(b));
       pairs += here * lower;
       lower += here;
     }
-    if (!(pairs > 0.0)) return 0.0;
-    join(0, end - block, false);
-    const double scale = graded.sets.share[q] / pairs;
-    for (std::size_t k = 0; k < rows.size(); ++k) slopes[static_cast<std::size_t>(rows[k])] = scale * slopes_[k];
-    return sum_.value() / pairs;
+    if (pairs > 0.0) join(0, ends_.size() - 1, false);
+    return divided(graded, q, pairs, slopes);
+  }
+
+  // The same with (g_a - g_b) (d_a - d_b) in the place of p_i p_j for rows of blocks a and b; g and d are given by block
+  // and rise. Blocks with d = 0 are not compared with each other: the time is n log n, and n for each with d > 0.
+  double mean_by_gain(std::span<const double> scores, const Graded& graded, std::size_t q, std::span<const double> gain,
+                      std::span<const double> discount, std::span<double> slopes) {
+    weight_.assign(graded.sets.size(q), 1.0);
+    arrange(scores, graded, q);
+    const auto block = static_cast<std::size_t>(graded.queries[q]);
+    const double *g = gain.data() + block, *d = discount.data() + block;
+    Sum pairs;
+    for (std::size_t high = 1; high + 1 < ends_.size(); ++high) {
+      const auto weight = std::span(weight_).subspan(ends_[high], items(high).size());
+      for (std::size_t low = 0; low < high && d[high] > 0.0; ++low) {
+        const double worth = (g[high] - g[low]) * (d[high] - d[low]);
+        std::fill(weight.begin(), weight.end(), worth);
+        count(items(low), items(high));
+        pairs.add(worth * double(items(low).size()) * double(weight.size()));
+      }
+      std::fill(weight.begin(), weight.end(), 1.0);
+    }
+    return divided(graded, q, pairs.value(), slopes);
   }
 
   // What the scratch space holds.
@@ -68,6 +76,37 @@ class PairSum {
  private:
   static constexpr std::ptrdiff_t kAhead = 16;  // items whose slopes are asked for before they are needed
   static constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+  // Sorts the blocks of the query by score, and begins the sum and the slopes.
+  void arrange(std::span<const double> scores, const Graded& graded, std::size_t q) {
+    const auto rows = graded.sets.rows.subspan(graded.sets.first(q), graded.sets.size(q));
+    const auto block = static_cast<std::size_t>(graded.queries[q]),
+               end = static_cast<std::size_t>(graded.queries[q + 1]);
+    sum_ = {};
+    items_.resize(rows.size());
+    slopes_.assign(rows.size(), 0.0);
+    ends_.assign(1, 0);
+    for (std::size_t b = block; b < end; ++b) {
+      const std::size_t first = ends_.back(), n = static_cast<std::size_t>(graded.blocks[b + 1] - graded.blocks[b]);
+      order_.sort(std::span(items_).subspan(first, n), [&, first](std::size_t k) {
+        const auto row = static_cast<std::size_t>(rows[first + k]);
+        return Keyed{key_of(scores[row]), static_cast<std::int64_t>(first + k)};
+      });
+      ends_.push_back(first + n);
+    }
+  }
+
+  // The rows of a block, by score.
+  std::span<Keyed> items(std::size_t b) { return std::span(items_).subspan(ends_[b], ends_[b + 1] - ends_[b]); }
+
+  // Returns the sum divided by the weight of the pairs, and writes the slopes.
+  double divided(const Graded& graded, std::size_t q, double pairs, std::span<double> slopes) const {
+    if (!(pairs > 0.0)) return 0.0;
+    const auto rows = graded.sets.rows.subspan(graded.sets.first(q), graded.sets.size(q));
+    const double scale = graded.sets.share[q] / pairs;
+    for (std::size_t k = 0; k < rows.size(); ++k) slopes[static_cast<std::size_t>(rows[k])] = scale * slopes_[k];
+    return sum_.value() / pairs;
+  }
 
   double p(const Keyed& item) const { return weight_.empty() ? 1.0 : weight_[static_cast<std::size_t>(item.row)]; }
 
@@ -140,6 +179,14 @@ inline double pair_hinge(std::span<const double> scores, const Graded& graded, s
                          std::span<double> slopes, int n_threads) {
   return sum_over_sets<PairSum>(graded.sets, n_threads, [&](std::size_t q, PairSum& desk) {
     return desk.mean(scores, graded, q, weight, slopes);
+  });
+}
+
+// The same, each pair weighted by the difference of its gains times that of its discounts.
+inline double gain_pairs(std::span<const double> scores, const Graded& graded, std::span<const double> gain,
+                         std::span<const double> discount, std::span<double> slopes, int n_threads) {
+  return sum_over_sets<PairSum>(graded.sets, n_threads, [&](std::size_t q, PairSum& desk) {
+    return desk.mean_by_gain(scores, graded, q, gain, discount, slopes);
   });
 }
 
