@@ -147,7 +147,7 @@ void bind_sets(nb::module_& m) {
         "sum_q share_q times the mean of p_i p_j max(0, 1 - (f_i - f_j)) over pairs of a higher and a lower grade.");
   m.def("gain_pairs", &pairs_by_gain, "scores"_a, "rows"_a, "starts"_a, "turns"_a, "blocks"_a, "queries"_a, "gain"_a,
         "discount"_a, "share"_a, "slopes"_a, "n_threads"_a = 1,
-        "The same with (g_i - g_j) (d_i - d_j) in the place of p_i p_j; gains and discounts are given by block.");
+        "sum_q share_q times the sum of (g_i - g_j) (d_i - d_j) max(0, 1 - (f_i - f_j)); g and d are given by block.");
   m.def("fbeta", &by_fbeta, "scores"_a, "positives"_a, "negatives"_a, "beta"_a, "slopes"_a,
         "max over labelings of 1 - F_beta + 1/m times the difference of the scores.");
   m.def("at_k", &by_k, "scores"_a, "positives"_a, "negatives"_a, "k"_a, "per"_a, "slopes"_a,

@@ -54,7 +54,7 @@ def over_gain_pairs(loss, y, groups, p):
     for rows in chosen:
         grades = sorted((y[i] for i in rows), reverse=True)
         costs = [swap_cost(loss, grades, y[i], y[j]) if y[i] > y[j] else 0.0 for i in rows for j in rows]
-        costs = np.reshape(costs, (len(rows), len(rows))) / np.sum(costs)
+        costs = np.reshape(costs, (len(rows), len(rows))) / dcg(loss, grades)
         for a, b in zip(*np.nonzero(costs)):
             A = np.zeros((2, len(y)))
             A[1, rows[a]], A[1, rows[b]] = -1.0, 1.0

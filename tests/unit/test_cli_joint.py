@@ -193,7 +193,7 @@ def test_documents_of_one_grade_are_together_if_not_said_else(given, ties):
     assert bmrm.load(f"{ties}.bmrm").loss.ties == ties
 
 
-@pytest.mark.parametrize("loss", ["pairwise_rank", "ndcg", "mrr", "expected_rank_utility"])
+@pytest.mark.parametrize("loss", ["ndcg_pairs", "pairwise_rank", "ndcg", "mrr", "expected_rank_utility"])
 def test_ranking(loss):
     found, y, predicted, scores = evaluated("query.svm", "--loss", loss, "--lam", 0.01)
     data = bmrm.read("query.svm")

@@ -24,7 +24,7 @@ from bmrm import (
     Ranker,
     ScoreClassifier,
 )
-from bmrm.losses import MulticlassHinge, Softmax, Tree
+from bmrm.losses import MulticlassHinge, NdcgPairs, Softmax, Tree
 
 TREE = Tree.from_paths(["a/x", "a/y", "b/u", "b/v"])
 
@@ -355,7 +355,39 @@ def test_queries() -> None:
         Ranker(lam=1e-2).fit(np.vstack([X, X[:1]]), [*y, 1], qid=[*qid, 99])
 
 
-@pytest.mark.parametrize("loss", ["ndcg", "mrr", "expected_rank_utility"])
+def test_rows_without_queries_are_one_with_a_warning() -> None:
+    X, F = rows()
+    y, one = np.digitize(F[:, 0], [0.0, 1.0]), np.zeros(len(X), dtype=int)
+    with pytest.warns(UserWarning, match=r"no qid: all rows are one query.*set_fit_request\(qid=True\)"):
+        model = Ranker(lam=1e-2).fit(X, y)
+    known = Ranker(lam=1e-2).fit(X, y, qid=one)
+    np.testing.assert_array_equal(model.coef_, known.coef_)
+    with pytest.warns(UserWarning, match="no qid"):
+        assert model.score(X, y) == known.score(X, y, qid=one)
+
+
+def test_a_search_that_hands_on_no_queries_warns() -> None:
+    X, F = rows()
+    y, qid = np.digitize(F[:, 0], [0.0, 1.0]), np.arange(len(X)) // 12
+    search = GridSearchCV(Ranker(), {"lam": [1e-2, 1e-1]}, cv=GroupKFold(2))
+    with pytest.warns(UserWarning, match="no qid: all rows are one query.*'groups' go to the splitter only"):
+        search.fit(X, y, groups=qid)
+
+
+def test_the_ranker_learns_pairs_by_their_ndcg() -> None:
+    """On noisy queries, where the bound of NDCG by permutations is flat."""
+    rng = np.random.default_rng(3)
+    X, qid = rng.normal(size=(600, 5)), np.arange(600) // 20
+    y = np.clip(np.round(X[:, 0] + 2.0 * rng.normal(size=600)), 0, 3)
+    model = Ranker(lam=1e-3).fit(X, y, qid=qid)
+    assert model.loss_ == NdcgPairs()
+    assert model.converged_
+    assert abs(model.coef_[0, 0]) > 3.0 * np.abs(model.coef_[0, 1:]).max()
+    flat = Ranker(loss="ndcg", loss_params={"ties": "rows"}, lam=1e-3, max_iter=50).fit(X, y, qid=qid)
+    assert np.abs(flat.coef_).max() < 1e-2 * np.abs(model.coef_).max()
+
+
+@pytest.mark.parametrize("loss", ["ndcg", "ndcg_pairs", "pairwise_rank", "mrr", "expected_rank_utility"])
 def test_every_loss_of_rankings(loss: str) -> None:
     model, X, y = fitted("ranker", loss=loss)
     assert model.converged_

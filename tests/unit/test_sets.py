@@ -13,6 +13,7 @@ from bmrm.losses import (
     FBeta,
     Mrr,
     Ndcg,
+    NdcgPairs,
     Ordinal,
     PairwiseRank,
     PrecisionAtK,
@@ -30,6 +31,7 @@ EVERY = [
     RecallAtK(k=0.1),
     BreakEven(),
     PairwiseRank(),
+    NdcgPairs(),
     Ndcg(),
     Mrr(),
     ExpectedRankUtility(half_life=3.0),
@@ -87,6 +89,40 @@ def test_pairs_of_many_rows(n_grades, grid, rng):
     if n_grades == 2:
         signs = RocArea()
         assert signs.evaluate(f, signs.encode(y), p)[0] == value
+
+
+@pytest.mark.parametrize("n_grades", [2, 30, 2400])
+@pytest.mark.parametrize("k", [3, 200, 10_000])
+def test_pairs_by_their_gains_of_many_rows(n_grades, k, rng):
+    """All pairs as a matrix; so many grades that several, or one alone, lie on both sides of rank k."""
+    m = 2400
+    y, f = 8.0 * rng.integers(0, n_grades, size=m) / n_grades, rng.integers(-4, 5, size=m) / 2.0
+    order = np.argsort(-y, kind="stable")
+    discount = np.where(np.arange(m) < k, 1.0 / np.log2(np.arange(m) + 2.0), 0.0)
+    d = np.array([discount[y[order] == grade].mean() for grade in y])
+    gain = 2.0**y - 1.0
+    pairs = np.maximum(gain[:, None] - gain, 0.0) * (d[:, None] - d) / (gain[order] @ discount)
+    hinge = 1.0 - (f[:, None] - f)
+    counted = pairs * (hinge > 0.0)
+    loss = NdcgPairs(k=k)
+    value, slopes = loss.evaluate(f, loss.encode(y, np.zeros(m, int)), ones(f))
+    assert value == pytest.approx((counted * hinge).sum(), rel=1e-11)
+    np.testing.assert_allclose(slopes, counted.sum(axis=0) - counted.sum(axis=1), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("k", [1, 2, 4, 10])
+def test_pairs_by_their_gains_bound_ndcg(k, rng):
+    """Scores that are at least 1 apart: a pair in the right order costs nothing, so nothing makes the bound loose."""
+    loss = NdcgPairs(k=k)
+    for _ in range(300):
+        y = np.r_[0.0, 3.0, rng.integers(0, 4, size=rng.integers(1, 6))]
+        f, discount = rng.permutation(len(y)).astype(float), 1.0 / np.log2(np.arange(len(y)) + 2.0)
+        gain, discount[k:] = 2.0**y - 1.0, 0.0
+        lost = 1.0 - gain[np.argsort(-f)] @ discount / (np.sort(gain)[::-1] @ discount)
+        value = loss.evaluate(f, loss.encode(y, np.zeros(len(y), int)), ones(f))[0]
+        assert value >= lost - 1e-12
+        right = np.argsort(np.argsort(y)).astype(float)
+        assert loss.evaluate(right, loss.encode(y, np.zeros(len(y), int)), ones(f))[0] == 0.0
 
 
 def test_no_digits_are_lost_far_from_zero():
@@ -190,8 +226,9 @@ def test_queries_without_an_order_are_left_out(loss, rng):
 
 def test_k_beyond_a_query_is_the_whole_query(rng):
     f, y, groups = rng.normal(size=8), [0, 1, 2, 0, 1, 0, 0, 1], [0, 0, 0, 0, 0, 1, 1, 1]
-    values = [Ndcg(k=k).evaluate(f, Ndcg(k=k).encode(y, groups), np.ones(8))[0] for k in (5, 100)]
-    assert values[0] == values[1]
+    for kind in (Ndcg, NdcgPairs):
+        values = [kind(k=k).evaluate(f, kind(k=k).encode(y, groups), np.ones(8))[0] for k in (5, 100)]
+        assert values[0] == values[1]
 
 
 @pytest.mark.parametrize(
@@ -215,6 +252,7 @@ def test_k_beyond_a_query_is_the_whole_query(rng):
         (PairwiseRank(), [1, 2], [0, []], "group of row 1 must be"),
         (Ndcg(), [1, -1], [0, 0], "row 1 is -1.*grades from 0 to 1000"),
         (Ndcg(), [1, 2000], [0, 0], "row 1 is 2000"),
+        (NdcgPairs(), [1, -1], [0, 0], "row 1 is -1.*ndcg_pairs' takes grades from 0 to 1000"),
         (ExpectedRankUtility(), [1, -1], [0, 0], "grades of at least 0"),
         (Mrr(), [0, -1], [0, 0], "no query is left"),
         (PairwiseRank(), [], [], "there are none"),

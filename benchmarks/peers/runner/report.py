@@ -20,7 +20,7 @@ UNEXPLAINED = "**not explained yet**"
 COLORS = {"l2": "tab:blue", "l1": "tab:red"}
 
 
-OTHERS = ("multiclass", "metrics", "sequences")  # pages of other benchmarks beside these
+OTHERS = ("multiclass", "metrics", "ranking", "sequences")  # pages of other benchmarks beside these
 
 
 def write(store, folder, every):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,12 +26,14 @@ class Ranker(JointModel):
 
     Parameters
     ----------
-    loss : str or Loss, default="pairwise_rank"
-        A loss for ranking: `pairwise_rank` counts pairs in the wrong order, `ndcg`, `mrr` and `expected_rank_utility`
-        look at the top of the list.
+    loss : str or Loss, default="ndcg_pairs"
+        A loss for ranking. `ndcg_pairs` weighs each pair in the wrong order by what it costs in NDCG@k; it takes grades
+        from 0 to 1000. `pairwise_rank` counts pairs alike and takes any grades. `ndcg`, `mrr` and
+        `expected_rank_utility` bound the measures themselves; on noisy queries their optimum may be w = 0.
     loss_params : dict, optional
-        Parameters of a loss given by its name, for example ``{"k": 10}``. Where they do not say how documents of equal
-        grade are treated, it is ``{"ties": "together"}`` here and on the command line.
+        Parameters of a loss given by its name, for example ``{"k": 5}``. Where those of `ndcg`, `mrr` and
+        `expected_rank_utility` do not say how documents of equal grade are treated, it is ``{"ties": "together"}``
+        here and on the command line.
     regularizer, regularizer_params
         As for `LinearClassifier`.
     lam, C, solver, tol, max_iter, max_seconds, n_threads, warm_start, random_state, verbose
@@ -63,7 +66,7 @@ class Ranker(JointModel):
     def __init__(
         self,
         *,
-        loss: str | Loss = "pairwise_rank",
+        loss: str | Loss = "ndcg_pairs",
         loss_params: dict[str, Any] | None = None,
         regularizer: str | Regularizer = "l2",
         regularizer_params: dict[str, Any] | None = None,
@@ -111,7 +114,8 @@ class Ranker(JointModel):
         y : array-like of shape (m,)
             Grades: larger is more relevant.
         qid : array-like of shape (m,), optional
-            The query of each row, in any order; all rows are one query by default.
+            The query of each row, in any order. Without it all rows are one query, with a warning; zeros for all rows
+            say so without one.
         sample_weight : array-like of shape (m,), optional
             A weight for each query: its rows have the same.
 
@@ -146,7 +150,7 @@ class Ranker(JointModel):
         y : array-like of shape (m,)
             Grades of at least 0.
         qid : array-like of shape (m,), optional
-            The query of each row; all rows are one query by default.
+            The query of each row; as in `fit`.
         k : int, optional
             Places that count; all for None.
         sample_weight : array-like of shape (m,), optional
@@ -166,8 +170,16 @@ class Ranker(JointModel):
 
 
 def queries(qid: npt.ArrayLike | None, m: int) -> npt.NDArray[np.int64]:
-    """Return a number for the query of each row."""
+    """Return a number for the query of each row; without qid, one for all of them and a warning."""
     if qid is None:
+        warnings.warn(
+            "no qid: all rows are one query. Give qid, the query of each row (zeros for all rows if they are one). "
+            "In a pipeline or search, scikit-learn hands it on after sklearn.set_config(enable_metadata_routing=True) "
+            "and set_fit_request(qid=True).set_score_request(qid=True) of the ranker; "
+            "'groups' go to the splitter only",
+            UserWarning,
+            stacklevel=3,
+        )
         return np.zeros(m, dtype=np.int64)
     shape = np.shape(np.asarray(qid, dtype=object))
     if shape != (m,):

@@ -29,13 +29,17 @@ class WorthyGrades(NamedTuple):
 
 @dataclass(frozen=True)
 class NdcgPairs(QueryLoss, name="ndcg_pairs"):
-    """sum_ij D_ij max(0, 1 - (f_i - f_j)) / sum_ij D_ij, y_i > y_j: pairs weighted by their NDCG@k, mean over queries.
+    """sum_ij D_ij max(0, 1 - (f_i - f_j)), y_i > y_j: pairs by what swapping them costs in NDCG@k, mean over queries.
 
-    D_ij = (g_i - g_j) (d_i - d_j) is what NDCG@k loses, up to a factor for the query, when documents i and j of the
-    ideal order are swapped. g = 2^grade - 1 is the gain. d is the discount 1 / log2(1 + rank) up to rank k and 0 beyond
-    it, averaged over the ranks that documents of one grade share in the ideal order: the order of the rows does not
-    matter. So the loss looks at the top of the list and at large differences of grades, and is that of `PairwiseRank`
-    where all D_ij are equal: the same lam suits both.
+    D_ij = (g_i - g_j) (d_i - d_j) / ideal is what NDCG@k loses when documents i and j of the ideal order are swapped:
+    g = 2^grade - 1 is the gain, d the discount 1 / log2(1 + rank) up to rank k and 0 beyond it, ideal = sum_i g_i d_i.
+    d is averaged over the ranks that documents of one grade share in the ideal order, so the order of the rows does not
+    matter.
+
+    The loss is at least 1 - NDCG@k of the order by the scores, for a pair in the wrong order costs at least D_ij.
+    Proof: g and d are sums of steps with positive factors, 1 for the a best documents and for the first b ranks. DCG
+    and D are linear in both. If t is lost with such steps, at least t of the min(a, b) best documents stand after rank
+    b, and at least t of those beyond the max(a, b) best do not: t^2 pairs in the wrong order, each with D = 1.
 
     Time O(n log n + n b) for a query of n documents, b <= k the number of grades among the k best. Queries run on all
     threads, the largest first.
@@ -56,12 +60,12 @@ class NdcgPairs(QueryLoss, name="ndcg_pairs"):
     >>> targets = loss.encode([2, 1, 0], groups=[7, 7, 7])
     >>> value, slopes = loss.evaluate(np.array([0.0, 0.5, 0.0]), targets, np.ones(3))
     >>> round(value, 3), slopes.round(3)
-    (1.01, array([-0.837,  0.02 ,  0.817]))
+    (1.218, array([-1.03,  0.03,  1.  ]))
 
     References
     ----------
     Burges, Ragno and Le, Learning to rank with nonsmooth cost functions, 2006, where the ranks are those of the scores:
-    with the ranks of the ideal order the loss is convex.
+    with those of the ideal order the loss is convex.
     """
 
     k: int = 10
@@ -77,10 +81,10 @@ class NdcgPairs(QueryLoss, name="ndcg_pairs"):
         kept = kept_rows(codes, all_equal(gain, codes), self.name, "no pair of different grades")
         rows, starts, turns, blocks, queries = by_grade(gain, codes, kept)
         sizes, first = np.diff(starts), blocks[:-1]
-        best = np.repeat(gain[rows[starts[1:] - 1]], np.diff(queries))
-        ranks = np.repeat(starts[1:] - 1, sizes) - np.arange(rows.size)
-        discount = np.add.reduceat(discounts(int(sizes.max()), self.k)[ranks], first) / np.diff(blocks)
-        return WorthyGrades(rows, starts, turns, blocks, queries, gain[rows[first]] / best, discount)
+        discount = discounts(int(sizes.max()), self.k)[np.repeat(starts[1:] - 1, sizes) - np.arange(rows.size)]
+        ideal = np.repeat(np.add.reduceat(gain[rows] * discount, starts[:-1]), np.diff(queries))
+        shared = np.add.reduceat(discount, first) / np.diff(blocks)
+        return WorthyGrades(rows, starts, turns, blocks, queries, gain[rows[first]] / ideal, shared)
 
     def evaluate(self, scores: Array, targets: WorthyGrades, weight: Array, n_threads: int = 1) -> tuple[float, Array]:
         """Return the mean over queries and its slopes; the scale of the weights does not matter."""

@@ -48,26 +48,23 @@ class PairSum {
     return divided(graded, q, pairs, slopes);
   }
 
-  // The same with (g_a - g_b) (d_a - d_b) in the place of p_i p_j for rows of blocks a and b; g and d are given by block
-  // and rise. Blocks with d = 0 are not compared with each other: the time is n log n, and n for each with d > 0.
-  double mean_by_gain(std::span<const double> scores, const Graded& graded, std::size_t q, std::span<const double> gain,
-                      std::span<const double> discount, std::span<double> slopes) {
+  // The sum itself with (g_a - g_b) (d_a - d_b) in the place of p_i p_j for rows of blocks a and b; g and d are given
+  // by block and rise. Blocks with d = 0 are not compared with each other: n log n, and n for each block with d > 0.
+  double sum_by_gain(std::span<const double> scores, const Graded& graded, std::size_t q, std::span<const double> gain,
+                     std::span<const double> discount, std::span<double> slopes) {
     weight_.assign(graded.sets.size(q), 1.0);
     arrange(scores, graded, q);
     const auto block = static_cast<std::size_t>(graded.queries[q]);
     const double *g = gain.data() + block, *d = discount.data() + block;
-    Sum pairs;
     for (std::size_t high = 1; high + 1 < ends_.size(); ++high) {
       const auto weight = std::span(weight_).subspan(ends_[high], items(high).size());
       for (std::size_t low = 0; low < high && d[high] > 0.0; ++low) {
-        const double worth = (g[high] - g[low]) * (d[high] - d[low]);
-        std::fill(weight.begin(), weight.end(), worth);
+        std::fill(weight.begin(), weight.end(), (g[high] - g[low]) * (d[high] - d[low]));
         count(items(low), items(high));
-        pairs.add(worth * double(items(low).size()) * double(weight.size()));
       }
       std::fill(weight.begin(), weight.end(), 1.0);
     }
-    return divided(graded, q, pairs.value(), slopes);
+    return divided(graded, q, 1.0, slopes);
   }
 
   // What the scratch space holds.
@@ -182,11 +179,11 @@ inline double pair_hinge(std::span<const double> scores, const Graded& graded, s
   });
 }
 
-// The same, each pair weighted by the difference of its gains times that of its discounts.
+// The same with sums in the place of means, each pair times the differences of its gains and of its discounts.
 inline double gain_pairs(std::span<const double> scores, const Graded& graded, std::span<const double> gain,
                          std::span<const double> discount, std::span<double> slopes, int n_threads) {
   return sum_over_sets<PairSum>(graded.sets, n_threads, [&](std::size_t q, PairSum& desk) {
-    return desk.mean_by_gain(scores, graded, q, gain, discount, slopes);
+    return desk.sum_by_gain(scores, graded, q, gain, discount, slopes);
   });
 }
 
