@@ -176,6 +176,8 @@ def _multilabel(model: Model, data: Dataset, scores: Array) -> dict[str, Any]:
 def _regression(model: Model, y: Array, scores: Array, weight: Array | None) -> dict[str, Any]:
     from sklearn import metrics
 
+    from bmrm.estimators.skill import skill
+
     targets = model.loss.encode(y)
     predicted = model.decide(scores)
     if targets.shape != predicted.shape:
@@ -185,6 +187,7 @@ def _regression(model: Model, y: Array, scores: Array, weight: Array | None) -> 
         "rmse": metrics.root_mean_squared_error(targets, predicted, sample_weight=weight),
         "mae": metrics.mean_absolute_error(targets, predicted, sample_weight=weight),
         "r2": metrics.r2_score(targets, predicted, sample_weight=weight) if several else None,
+        "score": skill(model.loss, targets, scores, weight) if several else None,
     }
     if model.loss.name == "quantile":
         tau = getattr(model.loss, "tau", 0.5)

@@ -12,6 +12,7 @@ from sklearn.base import RegressorMixin
 from bmrm.estimators.callbacks import with_callbacks
 from bmrm.estimators.minimizer import LAM, checked_weight
 from bmrm.estimators.partial import PartialModel
+from bmrm.estimators.skill import skill
 from bmrm.estimators.stored import takes_store
 from bmrm.losses import Loss, Poisson
 from bmrm.regularizers import Regularizer
@@ -233,8 +234,65 @@ class LinearRegressor(RegressorMixin, PartialModel):  # type: ignore[misc]
         offset : array-like of shape (m,), optional
             A known shift of each score.
         """
+        scores = self._all_scores(X, offset)
+        return np.asarray(self.loss_.decide(scores))
+
+    def score(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: npt.ArrayLike | None = None,
+        offset: npt.ArrayLike | None = None,
+    ) -> float:
+        """Return 1 - (loss of the prediction) / (loss of the best constant): 1 is perfect, a constant has 0 at most.
+
+        ==================================================  ====================================================
+        Loss                                                Score
+        ==================================================  ====================================================
+        least_squares, squared_epsilon_insensitive          R2
+        least_absolute, epsilon_insensitive,                D2 of the absolute error
+        nu_epsilon_insensitive
+        quantile                                            D2 of the pinball error for its tau
+        poisson                                             D2 of the Poisson deviance
+        huber, piecewise_quadratic, a loss of one's own     the same ratio for this loss
+        multivariate_regression                             mean R2 of the columns
+        a loss without a lower bound (``floor = -inf``)     R2: it has no such ratio
+        ==================================================  ====================================================
+
+        The tolerance eps (or nu) belongs to the fit: here errors below it count, or a wide tube would make all
+        predictions perfect. With an offset, too, the comparison is with a constant prediction.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (m, d), or data frame
+        y : array-like of shape (m,), or (m, k) for `multivariate_regression`
+            Numbers.
+        sample_weight : array-like of shape (m,), optional
+            Numbers of at least 0.
+        offset : array-like of shape (m,), optional
+            A known shift of each score.
+
+        Notes
+        -----
+        In `cross_val_score` and searches, enable metadata routing and call
+        ``set_score_request(sample_weight=True, offset=True)`` (and `set_fit_request` likewise).
+
+        Examples
+        --------
+        >>> import numpy as np, bmrm
+        >>> rng = np.random.default_rng(0)
+        >>> X, exposure = rng.normal(size=(500, 2)), rng.uniform(1.0, 9.0, size=500)
+        >>> y = rng.poisson(exposure * np.exp(X @ [0.5, -0.5]))
+        >>> model = bmrm.LinearRegressor(loss="poisson").fit(X, y, offset=np.log(exposure))
+        >>> round(model.score(X, y, offset=np.log(exposure)), 2)
+        0.83
+        """
+        scores = self._all_scores(X, offset)
+        return skill(self.loss_, y, scores, checked_weight(sample_weight, len(scores)))
+
+    def _all_scores(self, X: Any, offset: npt.ArrayLike | None) -> Array:
         scores = self._scores(X, offset)
-        return np.asarray(self.loss_.decide(scores if np.ndim(self.coef_) == 2 else scores[:, 0]))
+        return scores if np.ndim(self.coef_) == 2 else scores[:, 0]
 
     def _coefficients(self, points: Array) -> dict[str, Any]:
         w, d = points[0], self.n_features_in_
