@@ -69,8 +69,10 @@ def by_split(loss, train, test):
 
 
 def gain(values, base):
-    """The mean difference by query, and its standard error."""
+    """The mean difference by query, and its standard error; nothing for the base itself."""
     difference = np.asarray(values) - np.asarray(base)
+    if not difference.any():
+        return ""
     return f"{difference.mean():+.4f} ± {difference.std(ddof=1) / np.sqrt(difference.size):.4f}"
 
 
