@@ -252,7 +252,7 @@ def test_k_beyond_a_query_is_the_whole_query(rng):
         (PairwiseRank(), [1, 2], [0, []], "group of row 1 must be"),
         (Ndcg(), [1, -1], [0, 0], "row 1 is -1.*grades from 0 to 1000"),
         (Ndcg(), [1, 2000], [0, 0], "row 1 is 2000"),
-        (NdcgPairs(), [1, -1], [0, 0], "row 1 is -1.*ndcg_pairs' takes grades from 0 to 1000"),
+        (NdcgPairs(), [1, -1], [0, 0], "row 1 is -1.*ndcg_pairs' takes grades from 0 to 1000 .'pairwise_rank' takes"),
         (ExpectedRankUtility(), [1, -1], [0, 0], "grades of at least 0"),
         (Mrr(), [0, -1], [0, 0], "no query is left"),
         (PairwiseRank(), [], [], "there are none"),

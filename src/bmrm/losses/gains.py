@@ -24,7 +24,8 @@ def discounts(n: int, k: int) -> Array:
 
 def check_gradable(y: Array, loss: str) -> None:
     """Raise unless all gains are numbers."""
-    in_domain(y, (y >= 0.0) & (y <= _LARGEST_GRADE), f"grades from 0 to {_LARGEST_GRADE:g}", loss)
+    accepted = f"grades from 0 to {_LARGEST_GRADE:g} ('pairwise_rank' takes any numbers)"
+    in_domain(y, (y >= 0.0) & (y <= _LARGEST_GRADE), accepted, loss)
 
 
 def check_ranks(k: Any, loss: str) -> None:
