@@ -11,6 +11,7 @@ import numpy.typing as npt
 from bmrm import _core
 from bmrm.losses.base import Array, Loss, Targets, finite_targets
 from bmrm.losses.gains import check_gradable, check_ranks, discounts, gains
+from bmrm.losses.growth import with_wider_margin
 from bmrm.losses.ranking import QueryLoss
 from bmrm.losses.sets import Index, all_equal, by_grade, kept_rows, query_codes, query_shares
 
@@ -69,6 +70,7 @@ class NdcgPairs(QueryLoss, name="ndcg_pairs"):
     """
 
     k: int = 10
+    floor = 0.0
 
     def __post_init__(self) -> None:
         check_ranks(self.k, self.name)
@@ -91,6 +93,20 @@ class NdcgPairs(QueryLoss, name="ndcg_pairs"):
         slopes = np.empty(scores.size)
         share = query_shares(targets.rows, targets.starts, weight, self.name)
         return _core.gain_pairs(scores, *targets, share, slopes, n_threads), slopes
+
+    def largest_slopes(self, targets: WorthyGrades, weight: Array) -> float:
+        """Return a bound: a row differs from lower ones at most as from the lowest, from higher ones likewise."""
+        share = query_shares(targets.rows, targets.starts, weight, self.name)
+        _, starts, _, blocks, queries, g, d = targets
+        n_blocks = np.diff(queries)
+        lowest, highest = np.repeat(queries[:-1], n_blocks), np.repeat(queries[1:] - 1, n_blocks)
+        lower = (blocks[:-1] - np.repeat(starts[:-1], n_blocks)) * (g - g[lowest]) * (d - d[lowest])
+        higher = (np.repeat(starts[1:], n_blocks) - blocks[1:]) * (g[highest] - g) * (d[highest] - d)
+        most = np.repeat(share, n_blocks) * np.maximum(lower, higher)
+        return float(np.linalg.norm(most * np.sqrt(np.diff(blocks))))
+
+    def _worse(self, scores: Array, targets: WorthyGrades, weight: Array, e: float) -> float:
+        return with_wider_margin(lambda f: self.evaluate(f, targets, weight)[0], scores, e)
 
     @classmethod
     def examples(cls) -> list[Loss]:
