@@ -58,6 +58,14 @@ def test_the_true_objective_is_at_most_the_upper_bound(loss):
         assert Fraction(point.value + point.rounding) >= truth - abs(truth) / 10**15
 
 
+@pytest.mark.parametrize("loss", all_losses(), ids=by_name)
+def test_nothing_is_rounded_where_all_scores_are_0(loss, rng):
+    y, groups = loss.draw(rng, 8)
+    risk = LinearRisk(np.eye(8), y, loss, groups=groups, n_threads=1)
+    point = risk.at(np.zeros(risk.dim))
+    assert 0.0 <= point.rounding <= 1e-15 * abs(point.value)
+
+
 @pytest.mark.parametrize("loss", COMPARING, ids=by_name)
 @pytest.mark.filterwarnings("ignore:loss")
 def test_planes_that_touch_far_away_lie_below(loss):

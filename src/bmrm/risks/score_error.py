@@ -44,6 +44,8 @@ def _error(point: LinearPoint, far: float) -> float:
 def growth(point: LinearPoint, e: float) -> float:
     """Return a bound of what the loss grows by where scores are in error by e together."""
     risk = point.risk
+    if e == 0.0:
+        return 0.0
     if risk.kernel is None:
         scores, p = risk.by_rows(point.scores), risk.full_weight
         return min(risk.largest_slopes * e, risk.loss.growth(scores, risk.targets, p, e))
