@@ -232,3 +232,17 @@ def test_a_loss_of_ones_own_that_compares_scores_is_charged():
     point = rows.at(np.array([1e17, 1e17 - 32.0]))
     assert point.value == 0.0
     assert point.rounding >= 1.0
+
+
+@pytest.mark.parametrize(
+    ("method", "says", "sentence"),
+    [
+        ("adverse", lambda self, scores, targets, e: scores, "grows by more than its growth says"),
+        ("largest_slopes", lambda self, targets, weight: 0.5, "exceed its largest_slopes"),
+    ],
+    ids=["adverse", "largest_slopes"],
+)
+def test_check_loss_finds_what_hides_rounding(method, says, sentence):
+    wrong = type("Wrong", (bmrm.losses.MulticlassHinge,), {method: says})
+    with pytest.raises(AssertionError, match=sentence):
+        bmrm.testing.check_loss(wrong())

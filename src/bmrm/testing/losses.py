@@ -22,6 +22,7 @@ from bmrm.testing._assertions import (
     require_close,
     require_unchanged,
 )
+from bmrm.testing.growth import check_growth
 
 _ROWS = 24
 _ROUNDING = 1e-9
@@ -56,6 +57,8 @@ class _Case:
 
 def check_loss(loss: Loss, rng: np.random.Generator | None = None) -> None:
     """Check that a loss is convex, that its slopes are subgradients, and that it handles weights and extremes.
+
+    From one point to another it must not grow by more than its `growth` says.
 
     Losses of groups and of all rows must not mind the scale of the weights, and refuse weights they cannot take.
     Looked at are random scores, scores at the targets and at the loss's parameters (where kinks are likely), and
@@ -96,6 +99,7 @@ def check_loss(loss: Loss, rng: np.random.Generator | None = None) -> None:
     _check_weights(case)
     _check_convex(case)
     _check_slopes(case)
+    check_growth(loss, case.targets, case.weight, _pairs(case.points))
     _check_floor(case)
     if Trait.SMOOTH_RISK in loss.traits:
         _check_differences(case)
