@@ -94,7 +94,7 @@ def fits():
     )
     for loss in ("huber", "quantile", "least_absolute"):
         yield loss, ours(numbers, loss, t), {}
-    yield "nu_novelty", lambda: bmrm.NoveltyDetector(lam=1e-2).fit(X + 3.0), {}
+    yield "nu_novelty", lambda: bmrm.NoveltyDetector(features="linear", lam=1e-2).fit(X + 3.0), {}
 
 
 def of(seconds):
@@ -161,7 +161,7 @@ def print_validation():
         for model, target, loss in (
             (bmrm.LinearClassifier(), y, "hinge"),
             (bmrm.LinearRegressor(), t, "least_squares"),
-            (bmrm.NoveltyDetector(), None, "nu_novelty"),
+            (bmrm.NoveltyDetector(features="linear"), None, "nu_novelty"),
         ):
             risk = bmrm.LinearRisk(X, target, loss, intercept=True)
             before, evaluation = [], []

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any
 
 from bmrm import losses, regularizers, solvers
 from bmrm._errors import DataError, FloorError
+from bmrm._warnings import ConstantModelWarning, MeaninglessObjectiveWarning, UselessModelWarning
 from bmrm.certificate import Certificate, Status
 from bmrm.checkpoint import Checkpoint
 from bmrm.data import Dataset, Store, convert, read, read_sequences, write
@@ -75,6 +76,7 @@ __all__ = [
     "Certificate",
     "ChainModel",
     "Checkpoint",
+    "ConstantModelWarning",
     "DataError",
     "Dataset",
     "FloorError",
@@ -84,6 +86,7 @@ __all__ = [
     "LinearRegressor",
     "LinearRisk",
     "MatchingModel",
+    "MeaninglessObjectiveWarning",
     "Model",
     "MultilabelClassifier",
     "NoveltyDetector",
@@ -110,6 +113,7 @@ __all__ = [
     "StructuredModel",
     "StructuredPredictor",
     "StructuredRisk",
+    "UselessModelWarning",
     "certify",
     "convert",
     "load",

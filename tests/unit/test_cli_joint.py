@@ -229,6 +229,7 @@ def test_the_reciprocal_rank_is_scikit_learns_where_one_document_is_relevant(fil
     assert found["mrr"] == pytest.approx(metrics.label_ranking_average_precision_score(*by_query), rel=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore::bmrm.MeaninglessObjectiveWarning")  # k is not the number of positives
 @pytest.mark.parametrize(
     ("loss", "parameters"),
     [

@@ -258,6 +258,7 @@ def test_grades() -> None:
         OrdinalRegressor().fit(X, np.ones(len(X)))
 
 
+@pytest.mark.filterwarnings("ignore::bmrm.MeaninglessObjectiveWarning")  # 12 of 38 positives
 @pytest.mark.parametrize("score", ["roc_area", "f1", "fbeta", "precision_at_k", "recall_at_k", "break_even"])
 def test_every_score(score: str) -> None:
     parameters = {"fbeta": {"beta": 2.0}, "precision_at_k": {"k": 12}, "recall_at_k": {"k": 0.25}}.get(score)
@@ -312,6 +313,7 @@ def routing():
         yield
 
 
+@pytest.mark.filterwarnings("ignore::bmrm.ConstantModelWarning")  # the largest lam
 def test_the_ranker_is_searched_over_whole_queries(routing: None) -> None:
     X, F = rows(240)
     y, qid = np.digitize(F[:, 0], [0.0, 1.0]), np.arange(240) // 12

@@ -88,6 +88,7 @@ def test_rows_without_a_query(scored, missing):
         Ranker().fit(X, F[:, 0] > 0, qid=[1.0] * 4 + [missing] * 2 + [2.0] * 54)
 
 
+@pytest.mark.filterwarnings("ignore::bmrm.MeaninglessObjectiveWarning")  # 20 positives
 def test_a_score_of_more_rows_than_there_are(scored):
     X, F = scored
     model = ScoreClassifier(score="precision_at_k", score_params={"k": 40}, lam=1e-2).fit(X, F[:, 0] > 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -26,6 +27,7 @@ from bmrm.monitor import progress_monitor
 from bmrm.outcomes import least_absolute_thresholds, least_mistakes, rows_of_classes, score_threshold
 from bmrm.problem import Problem
 from bmrm.risks import linear_risk
+from bmrm.useless_models import Findings, findings, warnings_of
 
 Array = npt.NDArray[np.float64]
 
@@ -65,6 +67,7 @@ def fit(data: Dataset, options: TrainOptions, parts: Parts) -> Fit:
 def solved(problem: Callable[[int], Problem], n: int, options: TrainOptions, parts: Parts, slim: bool) -> list[Result]:
     """Solve n problems one after the other; where slim, without keeping the planes of each."""
     results: list[Result] = []
+    found: list[Findings] = []
     deadline = None if options.max_seconds is None else time.monotonic() + options.max_seconds
     for number in range(n):
         label = f"class {number + 1} of {n} | " if n > 1 else ""
@@ -78,7 +81,10 @@ def solved(problem: Callable[[int], Problem], n: int, options: TrainOptions, par
                 )  # fmt: skip
             if result.history:
                 monitor(result.history[-1])
+        found.append(findings(made, result.w, result.certificate, result.status))
         results.append(replace(result, state=State()) if slim else result)
+    for warning in warnings_of(found):
+        warnings.warn(warning, stacklevel=2)
     return results
 
 

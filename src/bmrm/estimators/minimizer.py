@@ -28,6 +28,7 @@ from bmrm.estimators.parameters import NestedParameters
 from bmrm.problem import Problem
 from bmrm.regularizers import Regularizer
 from bmrm.risks.base import Array
+from bmrm.useless_models import NOTHING_FOUND, Findings, findings, warnings_of
 
 LAM = 1e-4
 
@@ -51,6 +52,7 @@ class Fit:
     certificate: Certificate
     status: Status
     history: tuple[Record, ...]
+    findings: Findings = NOTHING_FOUND
 
     @classmethod
     def pending(cls, w: Array, history: tuple[Record, ...] = ()) -> Fit:
@@ -215,9 +217,11 @@ class RiskMinimizer(CallbackSupportMixin, NestedParameters, BaseEstimator):  # t
         return attributes
 
     def _conclude(self, fits: Sequence[Fit]) -> None:
-        """Raise after a keyboard interrupt; warn if the gap is open and nobody asked to stop."""
+        """Raise after a keyboard interrupt; warn of a useless model, and of an open gap if nobody asked to stop."""
         if self.status_ is Status.INTERRUPTED:
             raise KeyboardInterrupt
+        for warning in warnings_of([fit.findings for fit in fits]):
+            warnings.warn(warning, stacklevel=5)
         if self.status_ in (Status.CONVERGED, Status.STOPPED):
             return
         open_ones = sum(fit.status not in (Status.CONVERGED, Status.STOPPED) for fit in fits)
@@ -285,7 +289,8 @@ def _fit_of(problem: Problem, result: Result) -> Fit:
     if np.isfinite(certificate.upper):
         w, upper = centered(problem, w, certificate.upper)
         certificate = Certificate.of(upper, certificate.lower, certificate.source)
-    return Fit(w, certificate, result.status, result.history)
+    found = findings(problem, w, certificate, result.status)
+    return Fit(w, certificate, result.status, result.history, found)
 
 
 def _share(deadline: float | None, problems_left: int) -> float | None:
