@@ -6,7 +6,7 @@ import numpy as np
 
 from bmrm._traits import Trait
 from bmrm.certificate import Certificate
-from bmrm.losses import Loss
+from bmrm.losses import Loss, NuNovelty
 from bmrm.losses.nu import NuHinge
 from bmrm.losses.ranking import PermutationLoss
 from bmrm.losses.scores import WholeSetLoss
@@ -105,7 +105,7 @@ def _is_constant(problem: Problem, risk: LinearRisk, w: Array, upper: float) -> 
     loss = risk.loss
     if np.array_equal(_alone(risk, w), w) or _wide_tube(risk) is not None:
         return True
-    if loss.learns_offset or isinstance(loss, NuHinge):  # J is 0 at w = 0 and has no scale
+    if isinstance(loss, NuNovelty | NuHinge):  # J is 0 at w = 0 and has no scale
         return _is_rounding(problem, risk, w)
     penalty = problem.lam * problem.regularizer.value(w)
     if penalty > _GAIN_OF_NUMBERS * abs(upper):  # a minimum of lam Omega + R gains more than that: no pass is needed
@@ -126,16 +126,16 @@ def _gain(problem: Problem, risk: LinearRisk, w: Array, upper: float) -> float:
 
 
 def _is_rounding(problem: Problem, risk: LinearRisk, w: Array) -> bool:
-    """Whether lam w, which is -X'l at the minimum, is what rounding leaves of it."""
-    d, slopes = risk.design.n_cols, risk.at(w).slopes
-    terms = float(np.linalg.norm(slopes) * np.linalg.norm(risk.norms[:d]))
-    return problem.lam * float(np.linalg.norm(w[:d])) <= _CANCELED * terms
+    """Whether lam w, which is -X'l at the minimum, is what rounding leaves of it: 0 <= |l_i| <= p_i, their sum is nu."""
+    d, nu = risk.design.n_cols, risk.loss.nu  # type: ignore[attr-defined]
+    terms = np.sqrt(nu * risk.full_weight.max()) * np.linalg.norm(risk.norms[:d])
+    return problem.lam * float(np.linalg.norm(w[:d])) <= _CANCELED * float(terms)
 
 
 def _cause(problem: Problem, risk: LinearRisk, w: Array, certificate: Certificate) -> str:
     loss, lam = risk.loss, problem.lam
-    if loss.learns_offset:
-        return _ORIGIN.format(nu=loss.tilt)
+    if isinstance(loss, NuNovelty):
+        return _ORIGIN.format(nu=loss.nu)
     if loss.task == "novelty":
         return _CENTERED if _is_centered(risk) else _too_large(lam)
     if not _columns_vary(risk):
