@@ -126,7 +126,7 @@ def _gain(problem: Problem, risk: LinearRisk, w: Array, upper: float) -> float:
 
 
 def _is_rounding(problem: Problem, risk: LinearRisk, w: Array) -> bool:
-    """Whether lam w, which is -X'l at the minimum, is what rounding leaves of it: 0 <= |l_i| <= p_i, their sum is nu."""
+    """Whether lam w, which is -X'l at the minimum, is what rounding leaves of it; |l_i| <= p_i add up to nu."""
     d, nu = risk.design.n_cols, risk.loss.nu  # type: ignore[attr-defined]
     terms = np.sqrt(nu * risk.full_weight.max()) * np.linalg.norm(risk.norms[:d])
     return problem.lam * float(np.linalg.norm(w[:d])) <= _CANCELED * float(terms)

@@ -156,3 +156,17 @@ def test_the_command_line_says_so_in_one_line(tmp_path: Any, arguments: list[str
 def test_the_command_line_says_that_a_bound_means_nothing(tmp_path: Any) -> None:
     result = run(tmp_path, np.where(NUMBERS > 0, 1, -1), "--loss", "precision_at_k", "--loss-param", "k=5", rows=X + 2)
     assert "warning: the objective says nothing about the score" in result.stderr
+
+
+def test_a_run_on_disk_that_ends_with_a_bound_of_0_says_what_to_do(tmp_path: Any) -> None:
+    rows, limits = np.repeat(X, 5, axis=0), ["--lam", "1e-9", "--max-iter", "2", "--solver", "bmrm"]
+    y = np.where(np.repeat(NUMBERS, 5) > 0, 1, -1)
+    result = run(tmp_path, y, "--memory", "2GB", *limits, rows=rows)
+    assert result.exit_code == 3
+    last = result.stdout.splitlines()[-1]
+    assert last.startswith("the lower bound ")
+    for cure in ("--max-seconds", "--resume", "--lam", "without --memory"):
+        assert cure in last
+    assert "lower bound" not in run(tmp_path, y, *limits, rows=rows).stdout.splitlines()[-1]
+    closed = run(tmp_path, y, "--memory", "2GB", "--lam", "0.1", rows=rows)
+    assert closed.stdout.splitlines()[-1].startswith("model saved to ")

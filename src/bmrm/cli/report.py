@@ -20,6 +20,8 @@ _ADVICE = {
 }
 _SAVED = "the best weights so far are in the model"
 
+_LOOSE = 0.99  # relative gap from which on the objective may be a hundred times the optimum
+
 
 def advice(status: Status, signal: str = "") -> str:
     """Return the status's advice in the words of the command line, with the name of a signal that ended the run."""
@@ -37,6 +39,17 @@ def ending(certificate: Certificate, status: Status, signal: str = "") -> list[s
     """Return two lines: what was proved, and whether that is what was asked for."""
     certified = "certified" if status is Status.CONVERGED else "NOT certified"
     return [f"{certificate}", f"{certified}: {advice(status, signal)}"]
+
+
+def loose_bound(certificate: Certificate, status: Status) -> list[str]:
+    """Return a line with what to do where a run with ``--memory`` ended and its bound says next to nothing."""
+    if status is Status.CONVERGED or not np.isfinite(certificate.upper) or certificate.relative_gap < _LOOSE:
+        return []
+    return [
+        f"the lower bound {certificate.lower:.3g} says next to nothing about the optimum: give more --max-seconds or "
+        "--max-iter (with --checkpoint FILE, --resume goes on from there) or a larger --lam; if the rows fit into "
+        "memory, train without --memory, because the solvers that close such gaps need them there"
+    ]
 
 
 def trained(model: Model | SequenceModel, path: Path) -> dict[str, Any]:

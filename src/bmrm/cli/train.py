@@ -19,7 +19,7 @@ from bmrm.cli.fit import Fit, fit
 from bmrm.cli.options import TrainOptions, read_config, thread_count
 from bmrm.cli.outputs import STANDARD, save_history, save_model
 from bmrm.cli.owners import fit_owners, refuse_data_options
-from bmrm.cli.report import ended_by, ending, trained
+from bmrm.cli.report import ended_by, ending, loose_bound, trained
 from bmrm.cli.sequences import train_sequences
 from bmrm.cli.standard_input import ALL_FORMATS, with_standard_input
 from bmrm.cli.stored import training_data
@@ -185,7 +185,7 @@ def fit_file(data: Dataset, options: TrainOptions, parts: Any) -> Fit:
 
 
 def summary(done: Fit, options: TrainOptions, more: Sequence[str] = ()) -> str:
-    """Return the end of a run in a few lines, with more of them before the last."""
+    """Return the end of a run in a few lines, with more of them before the model's file."""
     model, run = done.model, done.model.history
     return "\n".join(
         [
@@ -195,6 +195,7 @@ def summary(done: Fit, options: TrainOptions, more: Sequence[str] = ()) -> str:
             f"{run['iterations']} iterations, {run['passes']:g} passes, {run['seconds']:.3g} s",
             *more,
             f"model saved to {options.model_place}",
+            *([] if options.memory is None else loose_bound(model.certificate, model.status)),
         ]
     )
 

@@ -112,11 +112,11 @@ def _kernel(rows: Array, landmarks: Array) -> Array:
 
 def _moments(X: Any, p: Array) -> tuple[Array, Array]:
     """Return the mean and the variance of each column; the latter is 0 where it is no more than rounding."""
-    means = np.asarray(X.T @ p)
     if hasattr(X, "multiply"):
-        squares = np.asarray(X.multiply(X).T @ p)
+        means, squares = np.asarray(X.T @ p), np.asarray(X.multiply(X).T @ p)
         variances = squares - means**2
-    else:
+    else:  # by columns: none of float32 data becomes a matrix of float64
+        means = np.array([p @ column for column in X.T])
         variances = np.array([p @ (column - mean) ** 2 for column, mean in zip(X.T, means)])
         squares = variances + means**2
     return means, np.where(variances > _SPREAD * squares, variances, 0.0)
