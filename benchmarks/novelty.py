@@ -1,4 +1,4 @@
-"""How well are anomalies told from normal rows? ``python benchmarks/novelty.py [--rows 50000]`` prints two tables.
+"""How well are anomalies told from normal rows? ``python benchmarks/novelty.py [--rows 20000]`` prints two tables.
 
 ROC AUC of detectors that are fitted and measured on all rows of a set, without labels. The sets are those of ADBench in
 the folder that BMRM_DATA names, or ../shared/data; ``--nu`` prints the means for several nu instead.
@@ -71,7 +71,7 @@ def shares(most):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=50_000, help="at most, of each set")
+    parser.add_argument("--rows", type=int, default=20_000, help="at most, of each set")
     parser.add_argument("--nu", action="store_true")
     options = parser.parse_args()
     began = time.perf_counter()

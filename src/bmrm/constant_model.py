@@ -29,6 +29,9 @@ _LINEAR = (
 )
 _CENTERED = f"the columns of X have mean 0, as StandardScaler leaves them, {_LINEAR}"
 _ORIGIN = f"the origin lies among the rows (a share nu = {{nu:g}} of them has mean 0), as in centered data, {_LINEAR}"
+_OVERLAP = (
+    "a share nu = {nu:g} of the rows has one mean in both classes, so no margin is above 0; raise nu, or take 'hinge'"
+)
 _QUERIES = (
     "the bound of the loss '{name}' is flat there: it is least where no document is told from another, for every lam, "
     "as noisy queries make it; take the loss 'pairwise_rank'"
@@ -111,7 +114,9 @@ def _is_constant(problem: Problem, risk: LinearRisk, w: Array, upper: float) -> 
     if penalty > _GAIN_OF_NUMBERS * abs(upper):  # a minimum of lam Omega + R gains more than that: no pass is needed
         return False
     gain = _gain(problem, risk, w, upper)
-    if gain <= _GAIN_OF_ORDER or gain > _GAIN_OF_NUMBERS or isinstance(loss, WholeSetLoss):
+    if gain > _GAIN_OF_NUMBERS:
+        return not _columns_vary(risk)
+    if gain <= _GAIN_OF_ORDER or isinstance(loss, WholeSetLoss):
         return gain <= _GAIN_OF_ORDER
     if loss.task == "classification":
         decided = loss.decide(risk.by_rows(risk.scores(w)))
@@ -140,6 +145,8 @@ def _cause(problem: Problem, risk: LinearRisk, w: Array, certificate: Certificat
         return _CENTERED if _is_centered(risk) else _too_large(lam)
     if not _columns_vary(risk):
         return _NO_COLUMNS
+    if isinstance(loss, NuHinge):
+        return _OVERLAP.format(nu=loss.nu)
     tube = _wide_tube(risk)
     if tube is not None:
         return tube

@@ -27,7 +27,7 @@ NOTHING_FOUND = Findings()
 
 
 def findings(problem: Problem, w: Array, certificate: Certificate, status: Status) -> Findings:
-    """Look at the end of a run; one that a limit has ended may still be at its start and is not judged.
+    """Look at the end of a run. Whether w is constant is not asked where a limit ended it: it may be at its start.
 
     Parameters
     ----------
@@ -36,9 +36,11 @@ def findings(problem: Problem, w: Array, certificate: Certificate, status: Statu
     certificate : Certificate
     status : Status
     """
-    if not np.isfinite(certificate.upper) or status not in (Status.CONVERGED, Status.STALLED):
+    if not np.isfinite(certificate.upper):
         return NOTHING_FOUND
-    return Findings(constant_cause(problem, w, certificate), meaningless_cause(problem, w, certificate))
+    ended = status in (Status.CONVERGED, Status.STALLED)
+    constant = constant_cause(problem, w, certificate) if ended else None
+    return Findings(constant, meaningless_cause(problem, w, certificate))
 
 
 def warnings_of(found: Sequence[Findings]) -> list[UselessModelWarning]:

@@ -56,7 +56,7 @@ def test_kernels_of_landmarks_are_exact_among_them() -> None:
     phi = map_.transform(X)
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
     squares = np.sum((Z[:, None] - Z[None]) ** 2, axis=2) / (2.0 * 4)
-    np.testing.assert_allclose(phi @ phi.T, 1.0 / np.sqrt(1.0 + 15.0 * squares), atol=1e-8)
+    np.testing.assert_allclose(phi @ phi.T, 1.0 / np.sqrt(1.0 + 30.0 * squares), atol=1e-8)
     constant = np.column_stack([X, np.full(len(X), 7.0)])
     np.testing.assert_allclose(KernelMap.learn(constant, None, len(X), seed=0).transform(constant) @ phi.T, phi @ phi.T)
 

@@ -269,8 +269,8 @@ class PrecisionAtK(AtKLoss, name="precision_at_k"):
 
     a is the number of true positives of y'. The labeling y itself is among the y' only if k = m+ (see `BreakEven`):
     otherwise the loss has no lower bound (adding t to all scores adds t (k - m+) / m to it), so the regularizer must
-    be strongly convex, and a risk with an intercept is refused. Both classes must occur; there are no sample
-    weights.
+    be strongly convex, and a risk with an intercept is refused. A risk below 0 says nothing about the score: fits
+    warn, see `bmrm.MeaninglessObjectiveWarning`. Both classes must occur; there are no sample weights.
 
     Parameters
     ----------
