@@ -157,6 +157,11 @@ class Matrix:
     def fuses(self) -> bool:
         """Whether evaluate reads the data once instead of twice."""
 
+    def sum_depth(self, k: int = 1) -> int:
+        """
+        The most additions on the way of one row's term into an entry of X' g, or of X' G for k slopes of each row.
+        """
+
     def dot(self, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], n_threads: int = 1) -> None:
         """out = X w"""
 

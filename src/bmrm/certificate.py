@@ -48,8 +48,19 @@ class Certificate:
 
     @property
     def relative_gap(self) -> float:
-        """gap / max(abs(upper), tiny)."""
-        return self.gap / max(abs(self.upper), np.finfo(np.float64).tiny)
+        """gap / max(abs(upper), abs(lower)), what `tol` is compared with.
+
+        0 where the gap is 0, whatever the ends are; inf where an end is not finite. Never more than 2 otherwise.
+
+        Examples
+        --------
+        >>> import bmrm
+        >>> bmrm.Certificate(upper=0.0, lower=-3.0, gap=3.0, source="").relative_gap
+        1.0
+        """
+        if not np.isfinite(self.gap):
+            return np.inf
+        return 0.0 if self.gap == 0.0 else self.gap / max(abs(self.upper), abs(self.lower))
 
     def closes(self, tol: float, scale: float = 1.0) -> bool:
         """Return whether the gap is at most tol, relative to the larger of both ends (plus 1e-12 scale)."""

@@ -180,12 +180,12 @@ def test_a_flat_plane_bounds_and_a_sloped_one_does_not():
     risk = LinearRisk(X, y, LeastSquares(), n_threads=1)
     problem = Problem(risk, L2(weights=np.zeros(3)), 1.0)
     best = np.linalg.lstsq(X, y, rcond=None)[0]
-    bundle, flat = Bundle(3, 0.0), FlatBound(problem)
+    bundle, flat = Bundle(3, 0.0, error=risk.normal_error), FlatBound(problem)
     bounds = []
     for w in (best, best + 1e-6):
         point = risk.at(w)
         b = point.value - float(point.subgradient @ w)
-        bounds.append(flat.of(bundle, point.subgradient, b, point.slopes, w))
+        bounds.append(flat.of(bundle, point.subgradient, b, point.slopes, w, np.inf))
     assert bounds[0] == pytest.approx(problem.objective(best), rel=1e-12)
     assert bounds[1] == 0.0  # the floor: nothing else is proved
 

@@ -184,7 +184,7 @@ def test_offsets_shift_the_scores():
         eta = 1.0 / (LAM * (t + T0))
         w = (1.0 - eta * LAM) * w - eta * hinge_slope(X[i] @ w + shift[i], y[i]) * X[i]
     np.testing.assert_allclose(course.w, w, atol=1e-9)
-    a, b = visits.plane(course, LAM)
+    a, b, _ = visits.plane(course, LAM)
     assert _lies_below(visits.risk, a, b)
 
 
@@ -235,7 +235,7 @@ def test_the_tangents_make_a_plane_below_the_risk(loss, mixed):
     course = visits.begin(np.zeros(7), average=True, mixed=mixed)
     for _ in range(3):
         visits.descend(course, visits.draw(np.random.default_rng(0)), "sgd", lam=LAM, t0=T0)
-        assert _lies_below(risk, *visits.plane(course, LAM))
+        assert _lies_below(risk, *visits.plane(course, LAM)[:2])
 
 
 def test_mixing_raises_the_dual_from_epoch_to_epoch():
@@ -245,7 +245,7 @@ def test_mixing_raises_the_dual_from_epoch_to_epoch():
     course, bounds = visits.begin(np.zeros(6), average=True, mixed=True), [0.0]
     for _ in range(30):
         visits.descend(course, visits.draw(rng), "sgd", lam=LAM, t0=T0)
-        a, b = visits.plane(course, LAM)
+        a, b, _ = visits.plane(course, LAM)
         bounds.append(b - a @ a / (2.0 * LAM))
     optimum = solve(problem, "ls_bmrm", tol=1e-9).certificate.upper
     assert np.all(np.diff(bounds) >= -1e-12)

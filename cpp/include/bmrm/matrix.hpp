@@ -38,6 +38,8 @@ class Matrix {
   virtual std::size_t n_cols() const = 0;
   virtual std::size_t n_entries() const = 0;
   virtual bool fuses() const = 0;  // one pass for products and loss is the faster way here
+  // The most additions on the way of one row's term into an entry of X'l, or of the k columns of X'L.
+  virtual std::size_t sum_depth(std::size_t k) const = 0;
   virtual void dot(const double* w, double* f, int n_threads) const = 0;
   virtual void tdot(const double* l, double* g, int n_threads) = 0;
   // The same for k scores of each row: W (d x k), F and L (m x k).
@@ -72,6 +74,11 @@ class MatrixOf : public Matrix {
   std::size_t n_entries() const override { return X_.n_entries(); }
   // Fusing pays while w and a block's gradient stay in the second-level cache together with the tile.
   bool fuses() const override { return by_row_blocks() && X_.n_cols <= (std::size_t{1} << 14); }
+
+  std::size_t sum_depth(std::size_t k) const override {
+    if (k > 1 || !by_row_blocks()) return X_.n_rows;
+    return (X_.n_rows + cut_.n_blocks - 1) / cut_.n_blocks + cut_.n_blocks - 1;
+  }
 
   void dot(const double* w, double* f, int n_threads) const override { bmrm::dot(X_, w, f, n_threads); }
 

@@ -185,9 +185,11 @@ def _polytope(E: Array, room: Array) -> Array:
 
 
 def _multipliers(E: Array, room: Array, c: Array) -> Array | None:
+    """Return y >= 0 with E'y = c and the least y'room; None if there is none, or the time is over."""
     from scipy.optimize import linprog
 
     look()
     limit = max(seconds_left(), 1e-3)
-    answer = linprog(-c, A_ub=E, b_ub=room, bounds=(None, None), method="highs", options={"time_limit": limit})
-    return None if answer.status != 0 else np.maximum(-np.asarray(answer.ineqlin.marginals), 0.0)
+    # Not max c'v, whose multipliers y are: where that is unbounded HiGHS may fail, and then prints.
+    answer = linprog(room, A_eq=E.T, b_eq=c, bounds=(0.0, None), method="highs", options={"time_limit": limit})
+    return None if answer.status != 0 else np.maximum(np.asarray(answer.x), 0.0)

@@ -89,7 +89,7 @@ class _Program(Memory):
 
     def run(self, lam: float, cells: int) -> tuple[Array, Array]:
         """Solve from the basis kept; return u - v and the rows' multipliers."""
-        self.highs.changeColCost(0, self.cost / lam)
+        self.highs.changeColCost(0, self.height_cost(lam))
         basis = self.highs.getBasis() if self._saved is None else _made_basis(self._saved, self.ids.size)
         self._saved = None
         _run(self.highs, basis, cells)
@@ -97,6 +97,10 @@ class _Program(Memory):
         values = np.asarray(solution.col_value)
         w = (values[1 : 1 + d] - values[1 + d :]) * self.columns * self.size
         return w, -np.asarray(solution.row_dual)
+
+    def height_cost(self, lam: float) -> float:
+        """Return the cost of xi."""
+        return self.cost / lam
 
     def _basis(self) -> tuple[list[int], list[int]] | None:
         if self._saved is not None or self.highs is None:
@@ -176,6 +180,10 @@ class _Cube(_Program):
         self._farthest = np.maximum(np.abs(lower), np.abs(upper))
         self._farthest[self.free] = 0.0
 
+    def height_cost(self, lam: float) -> float:
+        """Return 1: nothing else has a cost, and HiGHS fails where costs are huge."""
+        return 1.0
+
     def reach(self, bundle: Bundle, level: float) -> Array:
         """Return the most that the coordinates between two bounds can take away from each plane."""
         taken: Array = np.abs(bundle.normals) @ self._farthest
@@ -206,7 +214,7 @@ class L1Master:
         if memory.free.size:
             level = max(upper - bundle.floor, 0.0) / lam
             box = memory.box.around(bundle, lam, upper, lambda: memory.reach(bundle, level), alpha, c[memory.free])
-        lower = lower_bound(self.regularizer, lam, bundle, c, b, box)
+        lower = lower_bound(self.regularizer, lam, bundle, c, b, box, bundle.errors(alpha), upper, w)
         bundle.record(alpha)
         return MasterSolution(w, lower, memory.box.open)
 

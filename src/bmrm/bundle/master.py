@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from bmrm.bundle.charges import Errors, charged_dual, rounded_dual
 from bmrm.bundle.planes import Array, Bundle
 from bmrm.regularizers.base import Regularizer, Separable
 
@@ -105,18 +106,37 @@ def on_simplex(multipliers: Array) -> Array:
     return alpha
 
 
-def lower_bound(regularizer: Regularizer, lam: float, bundle: Bundle, c: Array, b: float, box: Array | float) -> float:
+def lower_bound(
+    regularizer: Regularizer,
+    lam: float,
+    bundle: Bundle,
+    c: Array,
+    b: float,
+    box: Array | float,
+    errors: Errors,
+    upper: float,
+    near: Array,
+) -> float:
     """Return the bound of min J that a combination (c, b) of the planes proves.
 
-    J(w) >= lam Omega(w) + <c, w> + b for every w, and the right side's minimum over w is the regularizer's
-    `dual`. Free coordinates and rounding are charged against the box, which must hold a minimizer of J. Where the
-    dual is infinite, the combination is mixed with the floor until it is not.
+    J(w) >= lam Omega(w) + <c, w> + b for every w, but for the errors of c, and the right side's minimum over w is the
+    regularizer's `dual`, charged for these: see `bmrm.bundle.charges`. Free coordinates are charged against the box,
+    which must hold a minimizer of J. Where the dual is infinite, the combination is mixed with the floor until it is
+    not.
+
+    Parameters
+    ----------
+    upper : float
+        What the bound will be compared with: as long as it is far away, charges may be rough.
+    near : array
+        A point near the minimizer.
     """
-    best = b + regularizer.dual(c, lam, box)[0]
+    charged = charged_dual(regularizer, lam, c, b, box, errors, upper, near)
+    best, c, b = charged.bound, charged.c, b - charged.charge
     if math.isfinite(best) and best >= bundle.floor:
         return best
     if math.isfinite(bundle.floor):
         theta = regularizer.largest_multiple(c, lam)
-        mixed = theta * b + (1.0 - theta) * bundle.floor + regularizer.dual(theta * c, lam, box)[0]
+        mixed = rounded_dual(regularizer, lam, theta * c, theta * b + (1.0 - theta) * bundle.floor, box)
         best = max(best, mixed, bundle.floor + regularizer.dual(np.zeros_like(c), lam)[0])
     return best

@@ -74,7 +74,7 @@ class PiecewiseMaster:
         c = bundle.combine(alpha)
         w = self._penalized_minimizer(c, lam)
         w[free] = np.clip(nu[1:] / lam, lower_end, upper_end)
-        solution = MasterSolution(w, self._bound(bundle, memory.box, lam, upper, alpha, c), memory.box.open)
+        solution = MasterSolution(w, self._bound(bundle, memory.box, lam, upper, alpha, c, w), memory.box.open)
         met = np.abs(w[free]) > 0.9 * memory.reach
         memory.reach = np.where(met, np.minimum(10.0 * memory.reach, 1e15), memory.reach)
         bundle.record(alpha)
@@ -132,7 +132,9 @@ class PiecewiseMaster:
             lower, upper = (middle, upper) if slope(middle) > 0.0 else (lower, middle)
         return lower
 
-    def _bound(self, bundle: Bundle, free_box: FreeBox, lam: float, upper: float, alpha: Array, c: Array) -> float:
+    def _bound(
+        self, bundle: Bundle, free_box: FreeBox, lam: float, upper: float, alpha: Array, c: Array, w: Array
+    ) -> float:
         b = float(alpha @ bundle.offsets)
         box: Array | float = np.inf
         if self.free.size:
@@ -142,4 +144,4 @@ class PiecewiseMaster:
                 return reach_of(norms, quadratic_level(bundle, lam, upper, norms, (c, self._inverse, b), self.free))
 
             box = free_box.around(bundle, lam, upper, reach, alpha, c[self.free])
-        return lower_bound(self.regularizer, lam, bundle, c, b, box)
+        return lower_bound(self.regularizer, lam, bundle, c, b, box, bundle.errors(alpha), upper, w)

@@ -8,6 +8,7 @@ import numpy as np
 
 from bmrm._states import kept
 from bmrm.bundle.box import FreeBox
+from bmrm.bundle.charges import charged_dual, rounded_dual
 from bmrm.bundle.planes import Array, Bundle
 from bmrm.regularizers.base import Separable
 
@@ -34,7 +35,14 @@ class PlaneBound:
         return [int(j) for j in self._box.open]
 
     def of(
-        self, bundle: Bundle, lam: float, upper: float, a: Array, offset: Callable[[float], float]
+        self,
+        bundle: Bundle,
+        lam: float,
+        upper: float,
+        a: Array,
+        offset: Callable[[float], float],
+        steepness: float,
+        near: Array,
     ) -> tuple[float, float]:
         """Return the bound and theta.
 
@@ -48,10 +56,19 @@ class PlaneBound:
             The plane's normal.
         offset : callable
             b as a function of theta.
+        steepness : float
+            Of the plane.
+        near : array
+            A point near the minimizer.
         """
-        theta = self.regularizer.largest_multiple(a, lam)
-        c, box = theta * a, self._around(bundle, lam, upper, theta * a)
-        return offset(theta) + self.regularizer.dual(c, lam, box)[0], theta
+        box = self._around(bundle, lam, upper, self.regularizer.largest_multiple(a, lam) * a)
+        errors = bundle.errors_of(steepness)
+        charged = charged_dual(self.regularizer, lam, a, offset(1.0), box, errors, upper, near)
+        theta = self.regularizer.largest_multiple(charged.c, lam)
+        if theta == 1.0:
+            return charged.bound, theta
+        b = offset(theta) - theta * charged.charge
+        return rounded_dual(self.regularizer, lam, theta * charged.c, b, box), theta
 
     def _around(self, bundle: Bundle, lam: float, upper: float, c: Array) -> Array | float:
         free = self.regularizer.free

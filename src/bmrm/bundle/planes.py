@@ -10,14 +10,17 @@ import numpy.typing as npt
 
 from bmrm import _core
 from bmrm._states import kept
+from bmrm.bundle.charges import Errors
 from bmrm.bundle.storage import Normals, Plane, Slopes, appended
 from bmrm.risks.base import Point
+from bmrm.risks.normal_error import UNIT, NormalError, norm_of
 from bmrm.risks.space import RowSpace
 
 Array: TypeAlias = npt.NDArray[np.float64]
 
 _LARGEST = 1e30
 _EPS = float(np.finfo(np.float64).eps)
+_ROUNDINGS = 8.0  # of an entry of a normal of which nothing else is known
 
 
 @kept
@@ -40,6 +43,8 @@ class Bundle:
         Planes with multiplier 0 for so many masters in a row are dropped.
     space : RowSpace, optional
         Where to keep planes by their slopes; by default they are kept by their normals.
+    error : NormalError, optional
+        That of the risk. By default a normal is taken to be off by 4 eps of its own entries.
 
     Examples
     --------
@@ -59,6 +64,7 @@ class Bundle:
         max_idle: int = 20,
         n_threads: int = 1,
         space: RowSpace | None = None,
+        error: NormalError | None = None,
     ) -> None:
         if max_cuts is not None and max_cuts < 3:
             raise ValueError(f"max_cuts must be at least 3, got {max_cuts}")
@@ -68,7 +74,9 @@ class Bundle:
         )
         self.max_cuts = self._planes.default_cuts if max_cuts is None else max_cuts
         self.max_idle = max_idle
+        self.error = error
         self.offsets: Array = np.empty(0)
+        self.steepness: Array = np.empty(0)  # what the errors of the normals grow with
         self.ids: npt.NDArray[np.int64] = np.empty(0, np.int64)
         self.idle: npt.NDArray[np.int64] = np.empty(0, np.int64)
         self.multipliers: Array = np.empty(0)
@@ -79,7 +87,7 @@ class Bundle:
         self._parked: tuple[Array | float, Any] | None = None  # the memory for other units, and those units
         self._next_id = 0
         if np.isfinite(floor):
-            self._append(Plane(normal=np.zeros(dim)), floor, 1.0)
+            self._append(Plane(normal=np.zeros(dim)), floor, 1.0, 0.0)
 
     def __len__(self) -> int:
         return self.offsets.size
@@ -111,7 +119,7 @@ class Bundle:
             return
         factors = None if self.space is None else point.factors
         a, b = point.plane
-        self._add(Plane(None if factors is None else factors[0], normal=a), b)
+        self._add(Plane(None if factors is None else factors[0], normal=a), b, point.steepness)
 
     def add(self, w: Array, value: float, a: Array) -> None:
         """Add the plane that touches R at w: normal a, offset b = value - <a, w>, less the rounding in it."""
@@ -120,9 +128,12 @@ class Bundle:
         rounding = 4.0 * _EPS * (abs(value) + _core.inner_of_sizes(a, w))
         self.add_plane(a, value - _core.inner(a, w) - rounding)
 
-    def add_plane(self, a: Array, b: float) -> None:
-        """Add a plane given by normal and offset; one with numbers whose products overflow is left out."""
-        self._add(Plane(normal=a), b)
+    def add_plane(self, a: Array, b: float, steepness: float = 1.0) -> None:
+        """Add a plane given by normal and offset; one with numbers whose products overflow is left out.
+
+        The steepness is what the error of the normal grows with, where the risk has a `NormalError`.
+        """
+        self._add(Plane(normal=a), b, steepness)
 
     def copy(self) -> Bundle:
         """Return a bundle with the same planes of R itself, that can be changed by itself."""
@@ -130,11 +141,12 @@ class Bundle:
 
     def rescaled(self, c: Array | float) -> Bundle:
         """Return the planes in v, where w = c v."""
-        other = Bundle(self.dim, -np.inf, self.max_cuts, self.max_idle, self.n_threads)
+        error = None if self.error is None else self.error.rescaled(c)
+        other = Bundle(self.dim, -np.inf, self.max_cuts, self.max_idle, self.n_threads, error=error)
         other._planes = self._planes.rescaled(c)
         other.floor, other.removals, other._next_id = self.floor, self.removals, self._next_id
         other.units = self.units * c
-        for name in ("offsets", "ids", "idle", "multipliers"):
+        for name in ("offsets", "steepness", "ids", "idle", "multipliers"):
             setattr(other, name, getattr(self, name).copy())
         other.braced = set(self.braced)
         parked = self._parked if self.memory is None else (self.units, self.memory)
@@ -175,6 +187,27 @@ class Bundle:
         """Return sum_i multipliers_i a_i."""
         return self._planes.tdot(multipliers)
 
+    def errors(self, multipliers: Array) -> Errors:
+        """Return how far the planes' combination may be from the true one."""
+        if self.error is not None:
+            return self.errors_of(float(multipliers @ self.steepness))
+        used = np.flatnonzero(multipliers)
+        weights = (_ROUNDINGS + used.size) * UNIT * multipliers[used]
+        norm = float(weights @ self.steepness[used])
+
+        def each() -> Array:
+            total = np.zeros(self.dim)
+            for weight, k in zip(weights, used):
+                total += weight * np.abs(self.normal(int(k)))
+            return total
+
+        return Errors(norm, norm, self.dim, each)
+
+    def errors_of(self, steepness: float) -> Errors:
+        """Return how far a combination of that steepness may be from the true one; its sum has at most all planes."""
+        assert self.error is not None
+        return Errors.of(self.error, steepness, len(self))
+
     def value(self, w: Array) -> float:
         """Return the largest plane at w: a lower bound of R(w)."""
         return float(np.max(self.products(w) + self.offsets, initial=-np.inf))
@@ -207,9 +240,10 @@ class Bundle:
         keep = np.sort(np.concatenate([np.arange(first), order[: target - first]]))
         if self.multipliers[dropped].any():
             plane, b = self._planes.mixed(self.multipliers), float(self.multipliers @ self.offsets)
+            steepness = float(self.multipliers @ self.steepness)
             self._keep(keep)
             self.multipliers = np.zeros(len(self))
-            self._append(plane, b, 1.0)
+            self._append(plane, b, 1.0, steepness)
         else:
             self._keep(keep)
 
@@ -218,17 +252,20 @@ class Bundle:
         self.braced.clear()
         self._planes.keep(rows)
         self.offsets, self.ids, self.idle = self.offsets[rows], self.ids[rows], self.idle[rows]
-        self.multipliers = self.multipliers[rows]
+        self.multipliers, self.steepness = self.multipliers[rows], self.steepness[rows]
 
-    def _add(self, plane: Plane, b: float) -> None:
+    def _add(self, plane: Plane, b: float, steepness: float) -> None:
         known = (part is None or _core.within(part, _LARGEST) for part in (plane.slopes, plane.normal))
         if abs(b) <= _LARGEST and all(known):
-            self._append(plane, b, 0.0 if len(self) else 1.0)
+            if self.error is None and plane.normal is not None:
+                steepness = norm_of(plane.normal)
+            self._append(plane, b, 0.0 if len(self) else 1.0, steepness)
 
-    def _append(self, plane: Plane, b: float, multiplier: float) -> None:
+    def _append(self, plane: Plane, b: float, multiplier: float, steepness: float) -> None:
         self._planes.append(plane)
         self.offsets = appended(self.offsets, b)
         self.ids = appended(self.ids, self._next_id)
         self.idle = appended(self.idle, 0)
         self.multipliers = appended(self.multipliers, multiplier)
+        self.steepness = appended(self.steepness, steepness)
         self._next_id += 1

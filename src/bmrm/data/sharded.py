@@ -57,6 +57,10 @@ class ShardedMatrix:
 
     dot_wide = dot
 
+    def sum_depth(self, k: int = 1) -> int:
+        """Return the most additions on the way of one row's term into an entry of X' g."""
+        return max(part.stop - part.start for part in self.parts) + 2 * len(self.parts)
+
     def tdot(self, g: Array, out: Array, n_threads: int = 1) -> None:
         """out = X' g"""
         out.fill(0.0)

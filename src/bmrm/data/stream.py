@@ -229,6 +229,10 @@ class StreamedMatrix:
         """out = X w"""
         self.each(lambda rows, block: block.dot(w, out[rows], n_threads))
 
+    def sum_depth(self, k: int = 1) -> int:
+        """Return the most additions on the way of one row's term into an entry of X' g."""
+        return max(block.rows for block in self._blocks) + len(self._blocks)
+
     def tdot(self, g: Array, out: Array, n_threads: int = 1) -> None:
         """out = X' g"""
         self._sum(lambda rows, block, part: block.tdot(g[rows], part, n_threads), out)

@@ -249,7 +249,7 @@ class RiskMinimizer(CallbackSupportMixin, NestedParameters, BaseEstimator):  # t
             "objective_": total.upper,
             "lower_bound_": total.lower,
             "gap_": total.gap,
-            "relative_gap_": total.relative_gap if np.isfinite(total.gap) else np.inf,
+            "relative_gap_": total.relative_gap,
             "converged_": status is Status.CONVERGED,
             "_status": status.name,
             "history_": fits[0].history if single else [fit.history for fit in fits],

@@ -14,6 +14,7 @@ from bmrm._deadline import look
 from bmrm._traits import Trait
 
 if TYPE_CHECKING:
+    from bmrm.risks.normal_error import NormalError
     from bmrm.risks.space import RowSpace
 
 Array: TypeAlias = npt.NDArray[np.float64]
@@ -80,6 +81,11 @@ class Risk(ABC):
         """Return the space of the rows, where subgradients are X' times slopes; None if there is none."""
         return None
 
+    @property
+    def normal_error(self) -> NormalError | None:
+        """How far normals of planes may be from the true ones; None if all that is known of it are the normals."""
+        return None
+
     def sizes(self) -> Array | None:
         """Return how large the data are in each coordinate of w, None if that is not known."""
         return None
@@ -135,6 +141,11 @@ class Point:
         a = self.subgradient
         rounding = 4.0 * _EPS * (abs(self.value) + _core.inner_of_sizes(a, self.w))
         return a, self.value - _core.inner(a, self.w) - rounding
+
+    @property
+    def steepness(self) -> float:
+        """What the error of the plane's normal grows with: see `NormalError`."""
+        return 1.0
 
     @property
     def rounding(self) -> float:

@@ -18,6 +18,7 @@ from bmrm._traits import Trait
 from bmrm.risks.base import Array
 from bmrm.risks.faces import Factored, Parts, to_face
 from bmrm.risks.linear import LinearPoint, LinearRisk
+from bmrm.risks.normal_error import UNIT, norm_of, roundings
 
 Indices: TypeAlias = npt.NDArray[np.int64]
 Exactly: TypeAlias = Callable[[Array, Array, Array, Array, Array], Array]
@@ -79,6 +80,11 @@ class Plane:
     slopes: Array
     a: Array
 
+    @property
+    def steepness(self) -> float:
+        """The norm of the weighted slopes."""
+        return norm_of(self.risk.full_weight * self.slopes)
+
     def offset(self, theta: float) -> float:
         """Return b = sum_i p_i (theta s_i offset_i - l*(theta s_i)), less the rounding in it; -inf if there is none."""
         risk = self.risk
@@ -87,7 +93,7 @@ class Plane:
         if risk.offset is not None:
             terms = theta * risk.full_weight * self.slopes * risk.offset
             shift, size = float(np.sum(terms)), size + float(np.sum(np.abs(terms)))
-        return shift - value - 4.0 * np.finfo(np.float64).eps * size
+        return shift - value - (8.0 + roundings(self.slopes.size)) * UNIT * size
 
 
 class ColumnModel:

@@ -12,6 +12,7 @@ from bmrm import _core
 from bmrm._states import kept
 from bmrm.risks.base import Array
 from bmrm.risks.linear import LinearRisk
+from bmrm.risks.normal_error import norm_of
 
 _EPS = float(np.finfo(np.float64).eps)
 _WIDE = 1e12  # the q with which slopes come out next to 0
@@ -139,6 +140,23 @@ class Dual(ABC):
         point.length = self.norm(point.w)
         point.error = 4.0 * _EPS * (point.length + self.norm(center))
         return a
+
+    def steepness(self, point: DualPoint) -> float:
+        """Return the norm of the slopes times the weights of their rows."""
+        return norm_of(self._slopes(point))
+
+    def product_error(self, point: DualPoint, room: float) -> float:
+        """Return a bound of the error in w that comes from the product in `renew`, in the norm of S.
+
+        The bound is rough if the dual value is wrong by less than room thereby: it needs no norms of columns then.
+        """
+        error, least = self.risk.normal_error, float(np.min(self.weights))
+        assert error is not None
+        steepness = self.steepness(point) / self.lam
+        rough = steepness * error.norm(1) / np.sqrt(least)
+        if self.lam * rough * (point.length + rough) <= room:
+            return float(rough)
+        return float(min(rough, steepness * np.sqrt(np.sum(error.each(1) ** 2 / self.weights))))
 
     def norm(self, w: Array) -> float:
         """Return the norm of w that belongs to S."""

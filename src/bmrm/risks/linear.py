@@ -13,11 +13,10 @@ from bmrm.data.matrix import Design
 from bmrm.losses import Loss, VectorLoss
 from bmrm.risks.base import Array, Line, Point, Risk
 from bmrm.risks.inputs import made_loss, normalized, raw_targets, row_vector, traits_of
+from bmrm.risks.normal_error import UNIT, SlopesError, norm_of, roundings
 from bmrm.risks.score_error import rounding_of
 from bmrm.risks.space import RowSpace
 from bmrm.risks.unseen import unseen
-
-_EPS = float(np.finfo(np.float64).eps)
 
 
 class LinearRisk(Risk):
@@ -37,8 +36,7 @@ class LinearRisk(Risk):
     groups : array-like (m,), optional
         For losses that look at groups of rows.
     intercept : bool
-        Whether w has one more coordinate, the constant; it is not penalized unless the regularizer has a weight
-        for it.
+        Whether w has one more coordinate, the constant: free unless the regularizer has a weight for it.
     offset : array-like (m,), optional
         A known shift of each score (exposure).
     n_threads : int, optional
@@ -138,8 +136,7 @@ class LinearRisk(Risk):
 
     def evaluate(self, w: Array) -> tuple[float, Array]:
         """Return the value and one subgradient: two products, fused into one reading where that is faster."""
-        point = self.touch(w)
-        return point.value, point.subgradient
+        return (point := self.touch(w)).value, point.subgradient
 
     def touch(self, w: Array) -> LinearPoint:
         """Return w with its scores, slopes and subgradient, by one reading of the data where that is faster."""
@@ -217,6 +214,11 @@ class LinearRisk(Risk):
         squares, counts = self._squares
         return self.design.join(np.sqrt(squares / np.maximum(counts, 1)), 1.0)
 
+    @property
+    def normal_error(self) -> SlopesError | None:
+        """How far normals may be from the true ones."""
+        return SlopesError(self)
+
     @cached_property
     def norms(self) -> Array:
         """The Euclidean norm of each column, that of the constant included."""
@@ -224,20 +226,13 @@ class LinearRisk(Risk):
 
     @cached_property
     def extent(self) -> float:
-        """The root of the sum of the squares of all entries, the constant included: at least the norm of X.
-
-        The data are read for it once, whatever is solved with them, and so it counts for no run.
-        """
-        design = self.design
-        squares = design.matrix.square_sum(design.n_threads) + design.intercept * design.n_rows
+        """The root of the sum of the squares of all entries, the constant included: read once, counted for no run."""
+        squares = self.design.matrix.square_sum(self.n_threads) + self.design.intercept * self.design.n_rows
         return float(np.sqrt(self.n_outputs * squares))
 
     @cached_property
     def _squares(self) -> tuple[Array, npt.NDArray[np.int64]]:
-        """The sum of squares of each column and the number of its entries that are not 0.
-
-        The data are read for it once, whatever is solved with them, and so it counts for no run.
-        """
+        """The sum of squares of each column and the number of its entries that are not 0: read once, as `extent`."""
         return self.design.column_sizes()
 
     def bracket(self) -> list[Array]:
@@ -319,16 +314,18 @@ class LinearPoint(Point):
     def plane(self) -> tuple[Array, float]:
         """The normal X'l and the offset L(f) - <l, f - o> for slopes l at the scores f, less the rounding in it.
 
-        L(X v + o) >= L(f) + <l, X v + o - f> holds for any f, so it does not matter how many digits of X w + o the
-        scores have: at a far w, or after many lines, that can be few. L(f) + ... - <X'l, w> would have the error of
-        the scores in it, which <|X'l|, |w|> does not show where X'l cancels.
-
-        The normal itself is rounded: at v that is worth about what R(v) is rounded by (see `rounding`).
+        L(X v + o) >= L(f) + <l, X v + o - f> holds for any f, however few digits of X w + o the scores have, as at a
+        far w or after many lines. L(f) + ... - <X'l, w> would have the error of the scores in it, which <|X'l|, |w|>
+        does not show where X'l cancels. The rounding of the normal is charged to bounds: see `SlopesError`.
         """
-        value, slopes, _ = self._loss
-        _, products = self.factors
-        size = abs(value) + _core.inner_of_sizes(slopes, products) + _core.inner_of_sizes(self.subgradient, self.w)
-        return self.subgradient, value - _core.inner(slopes, products) - 4.0 * _EPS * size
+        (value, slopes, _), products = self._loss, self.factors[1]
+        size = abs(value) + _core.inner_of_sizes(slopes, products)
+        return self.subgradient, value - _core.inner(slopes, products) - (8.0 + roundings(slopes.size)) * UNIT * size
+
+    @property
+    def steepness(self) -> float:
+        """The norm of the slopes."""
+        return norm_of(self.slopes)
 
     @cached_property
     def rounding(self) -> float:

@@ -13,12 +13,12 @@ from bmrm import _core
 from bmrm._states import kept
 from bmrm.risks.base import Array
 from bmrm.risks.linear import LinearRisk
+from bmrm.risks.normal_error import UNIT, norm_of, roundings
 
 Order = npt.NDArray[np.int64]
 
 _SAMPLE = 1000
 _SMALLEST = 2.0**-40
-_EPS = float(np.finfo(np.float64).eps)
 
 
 @kept
@@ -176,8 +176,8 @@ class RowVisits:
             every=self.every, learns=learns, curvature=course.curvature,
         )  # fmt: skip
 
-    def plane(self, course: Course, lam: float) -> tuple[Array, float]:
-        """Return a plane (a, b) below the risk, from the tangents of all rows: one product.
+    def plane(self, course: Course, lam: float) -> tuple[Array, float, float]:
+        """Return a plane (a, b) below the risk and its steepness, from the tangents of all rows: one product.
 
         a = X'(p s) and b = sum_i p_i b_i, less what rounding may have added. Coordinates that are not penalized are
         penalized in the dual, around a center that follows (the method of multipliers), until a is 0 there.
@@ -188,8 +188,8 @@ class RowVisits:
         if course.normal is not None:
             course.normal = a
             course.center = np.where(self._shrinks == 0.0, course.center - self._metric * a / lam, 0.0)
-        rounding = 16.0 * _EPS * (_core.inner_of_sizes(p, course.offsets) + _core.inner_of_sizes(a, course.w))
-        return a, _core.inner(p, course.offsets) - rounding
+        rounding = (32.0 + roundings(p.size)) * UNIT * _core.inner_of_sizes(p, course.offsets)
+        return a, _core.inner(p, course.offsets) - rounding, norm_of(counted)
 
     def tuned(
         self,

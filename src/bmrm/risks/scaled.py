@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from bmrm.risks.base import Array, Line, Point, Risk
 from bmrm.risks.inputs import OF_ROWS
+from bmrm.risks.normal_error import NormalError
 from bmrm.risks.space import RowSpace
 
 
@@ -95,6 +96,12 @@ class ScaledRisk(Risk):
         space = self.risk.space()
         return None if space is None else space.rescaled(self.c)
 
+    @property
+    def normal_error(self) -> NormalError | None:
+        """That of the risk inside, in the new units."""
+        error = self.risk.normal_error
+        return None if error is None else error.rescaled(self.c)
+
     def bracket(self) -> list[Array]:
         """Return the risk's own points in the new units."""
         return [w / self.c for w in self.risk.bracket()]
@@ -124,6 +131,11 @@ class ScaledPoint(Point):
         """That of the point inside, in the new units: the offset does not depend on them."""
         a, b = self.inner.plane
         return self.risk.c * a, b
+
+    @property
+    def steepness(self) -> float:
+        """That of the point inside."""
+        return self.inner.steepness
 
     @property
     def rounding(self) -> float:

@@ -46,6 +46,8 @@ def growth(point: LinearPoint, e: float) -> float:
     risk = point.risk
     if e == 0.0:
         return 0.0
+    if not np.isfinite(e):
+        return np.inf
     if risk.kernel is None:
         scores, p = risk.by_rows(point.scores), risk.full_weight
         return min(risk.largest_slopes * e, risk.loss.growth(scores, risk.targets, p, e))

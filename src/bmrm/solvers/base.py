@@ -150,7 +150,7 @@ def new_bundle(problem: Problem, max_cuts: int | None, space: RowSpace | None = 
                 f"{risk.dim} weights take {least / 1e6:.4g} MB with regularizer '{problem.regularizer.name}'"
             )
         max_cuts = most if max_cuts is None else min(max_cuts, most)
-    return Bundle(risk.dim, risk.floor, max_cuts, n_threads=risk.n_threads, space=space)
+    return Bundle(risk.dim, risk.floor, max_cuts, n_threads=risk.n_threads, space=space, error=risk.normal_error)
 
 
 def space_for(problem: Problem) -> RowSpace | None:

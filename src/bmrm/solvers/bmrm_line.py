@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from bmrm._traits import Trait
-from bmrm.bundle.planes import Bundle
+from bmrm.bundle.master import lower_bound
 from bmrm.problem import Problem
 from bmrm.regularizers.base import Separable
-from bmrm.solvers.base import Solver, Start, Step, touch_near
+from bmrm.solvers.base import Solver, Start, Step, new_bundle, touch_near
 
 
 @dataclass(frozen=True)
@@ -46,10 +46,10 @@ class BMRMLine(Solver, name="bmrm_line"):
         regularizer, lam = problem.regularizer, problem.lam
         assert isinstance(regularizer, Separable)
         s = regularizer.s
-        combined, r = _aggregate(problem, start)
+        combined, r, steepness = _aggregate(problem, start)
         best, upper, limit = start.w, np.inf, np.inf
         if start.memory is not None:
-            combined, r, best, upper, limit = start.memory
+            combined, r, steepness, best, upper, limit = start.memory
         elif start.bundle is not None or start.w.any():
             upper = problem.objective(best)
         w = -combined / (lam * s)
@@ -60,23 +60,25 @@ class BMRMLine(Solver, name="bmrm_line"):
             if objective < upper:
                 best, upper = point.w, objective
                 limit = 1e6 * (1.0 + abs(upper)) if np.isinf(limit) else limit
-            lower = r - lam * regularizer.value(w)
             slope = float(a @ w) + b - r + 2.0 * lam * regularizer.value(w)  # of the dual, = gamma
             direction = lam * s * w + a
             curvature = float(np.sum(direction**2 / s))
             eta = float(np.clip(lam * slope / curvature, 0.0, 1.0)) if curvature > 0.0 else 0.0
             combined = (1.0 - eta) * combined + eta * a
+            steepness = (1.0 - eta) * steepness + eta * point.steepness
             w, r = -combined / (lam * s), (1.0 - eta) * r + eta * b
-            bundle = Bundle(problem.risk.dim, problem.risk.floor)
-            bundle.add_plane(combined, r)
+            bundle = new_bundle(problem, None)
+            bundle.add_plane(combined, r, steepness)
             bundle.multipliers = np.array([0.0, 1.0])
-            lower = max(lower, r - lam * regularizer.value(w))
-            yield Step(best, upper, lower, bundle, (combined, r, best, upper, limit))
+            errors = bundle.errors(bundle.multipliers)
+            lower = lower_bound(regularizer, lam, bundle, combined, r, np.inf, errors, upper, w)
+            yield Step(best, upper, lower, bundle, (combined, r, steepness, best, upper, limit))
 
 
-def _aggregate(problem: Problem, start: Start) -> tuple[np.ndarray, float]:
-    """Return the aggregated plane of the start's bundle, or the floor."""
+def _aggregate(problem: Problem, start: Start) -> tuple[np.ndarray, float, float]:
+    """Return the aggregated plane of the start's bundle and its steepness, or the floor."""
     bundle = start.bundle
     if bundle is None or not len(bundle):
-        return np.zeros(problem.risk.dim), problem.risk.floor
-    return bundle.combine(bundle.multipliers), float(bundle.multipliers @ bundle.offsets)
+        return np.zeros(problem.risk.dim), problem.risk.floor, 0.0
+    alpha = bundle.multipliers
+    return bundle.combine(alpha), float(alpha @ bundle.offsets), float(alpha @ bundle.steepness)

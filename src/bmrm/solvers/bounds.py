@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from bmrm import _core
 from bmrm.bundle.master import Master, lower_bound, master_for
 from bmrm.bundle.planes import Bundle
 from bmrm.problem import Problem
 from bmrm.regularizers.base import Separable
 from bmrm.risks.base import Array, Point
 from bmrm.risks.linear import LinearRisk
+from bmrm.risks.normal_error import norm_of
 from bmrm.solvers.base import solve_master, takes_slopes
 
 _REACHES = (10.0 ** np.arange(1, 16)).tolist()  # the master widens its intervals by 10 where they are too narrow
@@ -49,7 +49,7 @@ class FlatBound:
         if self.free.size:
             self._norms = problem.risk.norms[self.free]
 
-    def of(self, bundle: Bundle, a: Array, b: float, slopes: Array, w: Array) -> float:
+    def of(self, bundle: Bundle, a: Array, b: float, slopes: Array, w: Array, upper: float) -> float:
         """Return the bound; -inf where a free direction has a slope.
 
         Parameters
@@ -62,15 +62,19 @@ class FlatBound:
             p s, what the plane's slope is the sum of.
         w : array
             A point near the minimizer.
+        upper : float
+            What the bound will be compared with.
         """
         if not self.free.size:
             return -np.inf
-        size = float(np.sqrt(_core.inner(slopes, slopes))) * self._norms
+        steepness = norm_of(slopes)
+        size = steepness * self._norms
         noise = (8.0 + np.sqrt(slopes.size)) * _EPS * size
         self.steep = bool(np.any(np.abs(a[self.free]) > _NEARLY * size))
         box = np.full(a.size, np.inf)
         box[self.free] = np.where(np.abs(a[self.free]) <= noise, 2.0 * np.abs(w[self.free]), np.inf)
-        bound = lower_bound(self.regularizer, self.problem.lam, bundle, a, b, box)
+        errors = bundle.errors_of(steepness)
+        bound = lower_bound(self.regularizer, self.problem.lam, bundle, a, b, box, errors, upper, w)
         return bound if np.isfinite(bound) else -np.inf
 
 
@@ -86,7 +90,8 @@ def bound_with(
     bundle.add_point(point)
     if takes_slopes(problem) and bundle.space is None and known < len(bundle) < bundle.max_cuts:
         b = float(bundle.offsets[-1])
-        newest = lower_bound(problem.regularizer, problem.lam, bundle, point.subgradient, b, np.inf)
+        w, errors = point.w, bundle.errors(np.eye(1, len(bundle), len(bundle) - 1)[0])
+        newest = lower_bound(problem.regularizer, problem.lam, bundle, point.subgradient, b, np.inf, errors, upper, w)
         if not tol * abs(upper) < upper - newest <= helps * tol * abs(upper):
             return newest
     return solve_master(problem, master, bundle, upper, point.w).lower

@@ -12,14 +12,13 @@ from bmrm import _core, linesearch
 from bmrm._traits import Trait
 from bmrm.bundle.master import master_for
 from bmrm.bundle.plane_bound import PlaneBound
-from bmrm.bundle.planes import Bundle
 from bmrm.problem import Problem
 from bmrm.regularizers.base import Separable
 from bmrm.risks.base import Array, Point
 from bmrm.risks.columns import MOST_FACE, ColumnModel, Indices, Penalty, Plane
 from bmrm.risks.linear import LinearLine, LinearPoint, LinearRisk
 from bmrm.solvers import small_lasso
-from bmrm.solvers.base import Solver, Start, Step, brace, solve_master
+from bmrm.solvers.base import Solver, Start, Step, brace, new_bundle, solve_master
 from bmrm.solvers.cholesky import factored
 
 _REFRESH = 30
@@ -125,7 +124,7 @@ class _Run:
         self.at_once = d <= _FEW_COLUMNS and self.model.quadratic  # the first model is the problem itself
         self.screening = settings.screening and not self.at_once
         self.level_constant = self.risk.design.intercept and d - 1 in self.regularizer.free and np.isinf(upper[-1])
-        self.bundle = start.bundle or Bundle(d, self.risk.floor, _PLANES, n_threads=self.risk.n_threads)
+        self.bundle = start.bundle or new_bundle(problem, _PLANES)
         self.bundle.max_cuts = _PLANES
         memory: dict[str, Any] = start.memory or {"alive": np.ones(d, bool)}
         self.alive, self.proof = memory["alive"], memory.get("proof") or PlaneBound(self.regularizer)
@@ -282,12 +281,13 @@ class _Run:
         lam = self.problem.lam
         if self.regularizer.free.size:
             self.bundle.add_point(self.point)
-        lower, theta = self.proof.of(self.bundle, lam, self.upper, plane.a, plane.offset)
+        of_plane = plane.a, plane.offset, plane.steepness, self.point.w
+        lower, theta = self.proof.of(self.bundle, lam, self.upper, *of_plane)
         if self.proof.open and brace(self.problem, self.bundle, self.point.w, self.proof.open):
-            lower, theta = self.proof.of(self.bundle, lam, self.upper, plane.a, plane.offset)
+            lower, theta = self.proof.of(self.bundle, lam, self.upper, *of_plane)
         self.bundle.record(np.eye(len(self.bundle))[-1])
-        lower -= 4.0 * np.finfo(np.float64).eps * _core.inner_of_sizes(plane.a, self.point.w)
         self.lower = max(self.lower, lower)
         if self.screening and np.isfinite(lower) and np.isfinite(self.model.bend):
             radius = np.sqrt(2.0 * self.model.bend * max(self.upper - lower, 0.0))
-            self.alive &= np.abs(theta * plane.a) + self.model.norms * radius >= self.penalty.u
+            near = self.bundle.errors_of(plane.steepness).norm + self.model.norms * radius
+            self.alive &= np.abs(theta * plane.a) + near >= self.penalty.u

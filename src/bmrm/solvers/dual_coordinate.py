@@ -11,6 +11,7 @@ from bmrm import linesearch
 from bmrm._deadline import look
 from bmrm._states import kept
 from bmrm._traits import Trait
+from bmrm.bundle.charges import worth
 from bmrm.bundle.master import master_for
 from bmrm.bundle.planes import Bundle
 from bmrm.problem import Problem
@@ -19,7 +20,7 @@ from bmrm.risks.base import Array
 from bmrm.risks.class_dual import ClassDual
 from bmrm.risks.dual import Dual, DualPoint, DualRows
 from bmrm.risks.linear import LinearRisk
-from bmrm.solvers.base import Solver, Start, Step, solve_master
+from bmrm.solvers.base import Solver, Start, Step, new_bundle, solve_master
 from bmrm.solvers.bounds import FlatBound
 
 _STRIDE = 0xD1342543DE82EF95  # between the keys of two epochs
@@ -182,20 +183,21 @@ class _Bound:
             risk, regularizer = problem.risk, problem.regularizer
             assert isinstance(regularizer, Separable)
             self.free_coordinates = np.broadcast_to(regularizer.s, (risk.dim,)) == 0.0
-            self.bundle = bundle or Bundle(risk.dim, risk.floor, 30, n_threads=risk.n_threads)
+            self.bundle = bundle or new_bundle(problem, 30)
             self._flat = FlatBound(problem) if tuple(regularizer.free) == risk.unpenalized else None
 
     def __call__(self, point: DualPoint, offset: float, rounding: float, a: Array | None, upper: float) -> float:
         lam = self.problem.lam
         if not self.free:
-            length = point.length + point.error
+            value = offset - 0.5 * lam * point.length**2
+            length = point.length + point.error + self.rows.product_error(point, worth(value, upper))
             return offset - rounding - 0.5 * lam * length * length * (1.0 + 1e-15 * point.w.size)
         assert self.bundle is not None
         assert a is not None
         level = None if self._flat is None else self.rows.levelled(point)
         if self._flat is not None and level is not None:
-            return self._flat.of(self.bundle, level.a, level.b - rounding, level.slopes, point.w)
-        self.bundle.add_plane(a, offset - rounding)
+            return self._flat.of(self.bundle, level.a, level.b - rounding, level.slopes, point.w, upper)
+        self.bundle.add_plane(a, offset - rounding, self.rows.steepness(point))
         master = master_for(self.problem.regularizer)  # a new one each time: resumed runs are the same
         return solve_master(self.problem, master, self.bundle, upper, point.w).lower
 

@@ -16,6 +16,7 @@ from bmrm.regularizers.base import Separable
 from bmrm.risks.base import Array
 from bmrm.risks.curvature import RowCurvature
 from bmrm.risks.linear import LinearPoint, LinearRisk
+from bmrm.risks.normal_error import norm_of
 from bmrm.risks.terms import RowTerms
 from bmrm.solvers.barrier import Barrier, CoordinateTerms, Direction
 from bmrm.solvers.base import Solver, Start, Step, bundle_for
@@ -150,12 +151,12 @@ class _Run:
     def step(self) -> Step:
         """Add the plane of theta and return what is known."""
         theta = np.minimum(self.rows.theta, self.terms.ramps.jump)
-        a, b = self.terms.plane(theta)
-        self.bundle.add_plane(a, b)
-        lower = self.flat.of(self.bundle, a, b, self.terms.slopes(theta), self.best)
+        (a, b), slopes = self.terms.plane(theta), self.terms.slopes(theta)
+        self.bundle.add_plane(a, b, norm_of(slopes))
+        lower = self.flat.of(self.bundle, a, b, slopes, self.best, self.upper)
         if not lower > self.bundle.floor and self.flat.free.size and not self.flat.steep:
             theta = self._flattened(theta, a)
-            lower = self.flat.of(self.bundle, *self.terms.plane(theta), self.terms.slopes(theta), self.best)
+            lower = self.flat.of(self.bundle, *self.terms.plane(theta), self.terms.slopes(theta), self.best, self.upper)
         if not lower > self.bundle.floor and (self.flat.free.size <= FEW_FREE or self._planes_may_help()):
             lower = bound_of(self.problem, self.master, self.bundle, self.upper, self.best)
         self.lower = max(self.lower, lower)

@@ -11,7 +11,6 @@ import numpy as np
 from bmrm import _core, linesearch
 from bmrm._traits import Trait
 from bmrm.bundle.master import Master, lower_bound, master_for
-from bmrm.bundle.planes import Bundle
 from bmrm.problem import Problem
 from bmrm.regularizers.base import Separable
 from bmrm.risks.base import Array
@@ -19,7 +18,7 @@ from bmrm.risks.columns import ColumnModel
 from bmrm.risks.curvature import RowCurvature
 from bmrm.risks.kept_gram import KeptGram
 from bmrm.risks.linear import LinearLine, LinearPoint, LinearRisk
-from bmrm.solvers.base import Solver, Start, Step
+from bmrm.solvers.base import Solver, Start, Step, new_bundle
 from bmrm.solvers.bounds import FEW_FREE, FlatBound, bound_with
 from bmrm.solvers.lbfgs import tightened
 from bmrm.solvers.newton_matrix import Formed, StepMatrix
@@ -105,7 +104,7 @@ class _Run:
         risk = cast(LinearRisk, problem.risk)
         regularizer = cast(Separable, problem.regularizer)
         self.problem, self.risk = problem, risk
-        self.bundle = start.bundle or Bundle(risk.dim, risk.floor, settings.planes, n_threads=risk.n_threads)
+        self.bundle = start.bundle or new_bundle(problem, settings.planes)
         self.master: Master = master_for(regularizer)
         self.r: Array = problem.lam * np.broadcast_to(regularizer.s, (risk.dim,))
         self.free = regularizer.free
@@ -235,9 +234,10 @@ class _Run:
         c = self.curvature.at(self.point.scores)
         plane = ColumnModel(self.risk).plane(self.point, c, line.score_direction, False)
         if self.flat is None:
-            return lower_bound(problem.regularizer, problem.lam, self.bundle, plane.a, plane.offset(1.0), np.inf)
-        slopes = self.risk.full_weight * plane.slopes
-        return self.flat.of(self.bundle, plane.a, plane.offset(1.0), slopes, self.point.w + line.direction)
+            known = self.bundle, plane.a, plane.offset(1.0), np.inf, self.bundle.errors_of(plane.steepness)
+            return lower_bound(problem.regularizer, problem.lam, *known, self.best_upper, self.best)
+        slopes, near = self.risk.full_weight * plane.slopes, self.point.w + line.direction
+        return self.flat.of(self.bundle, plane.a, plane.offset(1.0), slopes, near, self.best_upper)
 
     def _polished(self, moved: LinearPoint) -> bool:
         """Where J falls no longer in the digits it has, move if that makes the gradient much smaller."""

@@ -190,8 +190,9 @@ class NewtonSystem:
         """Return d, improved by solving for what it leaves of g: rounding and the ridge do not count any more."""
         rows, before = _core.nonzero(c), np.inf
         for _ in range(_REFINEMENTS):
-            rest = g - (self.curvature.times(rows, c, d) + r * d)
-            size = float(np.sum(rest**2 / self.diagonal))
+            with np.errstate(over="ignore", invalid="ignore"):  # a system this bad is not refined
+                rest = g - (self.curvature.times(rows, c, d) + r * d)
+                size = float(np.sum(rest**2 / self.diagonal))
             if not size < 0.25 * before:
                 break
             before, d = size, d + again(rest)

@@ -9,13 +9,12 @@ import numpy as np
 
 from bmrm import _core, linesearch
 from bmrm.bundle.master import Master, master_for
-from bmrm.bundle.planes import Bundle
 from bmrm.problem import Problem
 from bmrm.regularizers.base import Separable
 from bmrm.risks.base import Array
 from bmrm.risks.linear import LinearLine, LinearPoint, LinearRisk
 from bmrm.risks.wide_curvature import Bend, WideCurvature
-from bmrm.solvers.base import Start, Step, solve_master
+from bmrm.solvers.base import Start, Step, new_bundle, solve_master
 from bmrm.solvers.bounds import FlatBound
 from bmrm.solvers.cholesky import factored
 
@@ -134,7 +133,7 @@ class WideRun:
     def __init__(self, problem: Problem, start: Start, planes: int) -> None:
         risk, regularizer = cast(LinearRisk, problem.risk), cast(Separable, problem.regularizer)
         self.problem, self.risk = problem, risk
-        self.bundle = start.bundle or Bundle(risk.dim, risk.floor, planes, n_threads=risk.n_threads)
+        self.bundle = start.bundle or new_bundle(problem, planes)
         self.master: Master = master_for(regularizer)
         self.r: Array = problem.lam * np.broadcast_to(regularizer.s, (risk.dim,))
         self.curvature = WideCurvature(risk)
@@ -157,7 +156,7 @@ class WideRun:
         point, bundle = self.point, self.bundle
         bundle.add_point(point)
         if self.flat is not None:
-            lower = self.flat.of(bundle, *point.plane, point.slopes, point.w)
+            lower = self.flat.of(bundle, *point.plane, point.slopes, point.w, self.upper)
         else:
             lower = solve_master(self.problem, self.master, bundle, self.upper, point.w).lower
         return Step(point.w, self.upper, lower, bundle, (point.w, self.iteration, point.remembered))

@@ -10,6 +10,7 @@ import numpy as np
 
 from bmrm._states import kept
 from bmrm._traits import Trait
+from bmrm.bundle.master import master_for
 from bmrm.bundle.planes import Bundle
 from bmrm.bundle.qp import L2Master
 from bmrm.problem import Problem
@@ -118,10 +119,10 @@ class ProximalBundle(Solver, name="proximal_bundle"):
 
     def steps(self, problem: Problem, start: Start) -> Iterator[Step]:
         """Yield one step for each plane."""
-        regularizer, lam = problem.regularizer, problem.lam
-        bundle = bundle_for(problem, start, self.max_cuts, by_slopes=True)
-        assert isinstance(regularizer, L2)
-        master = L2Master(regularizer)
+        bundle, lam = bundle_for(problem, start, self.max_cuts, by_slopes=True), problem.lam
+        master = master_for(problem.regularizer)
+        assert isinstance(master, L2Master)
+        regularizer = master.regularizer  # the elastic net without absolute values is l2
         best = problem.risk.at(start.w, start.memory and start.memory[3])
         upper = lam * regularizer.value(best.w) + best.value
         touched: Array | None = None

@@ -11,15 +11,16 @@ import numpy as np
 from bmrm import _core
 from bmrm._states import kept
 from bmrm._traits import Trait
+from bmrm.bundle.charges import Errors, charged_dual
 from bmrm.problem import Problem
 from bmrm.regularizers.base import Separable
 from bmrm.risks.base import Array
 from bmrm.risks.linear import LinearRisk
+from bmrm.risks.normal_error import UNIT, norm_of, roundings
 from bmrm.solvers.base import Solver, Start, Step
 from bmrm.solvers.row_pairs import Pairs, SlopePlanes
 
 _FALLEN = 0.1  # of the gap at the last step: then the next one is due
-_EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,7 @@ class _Run:
         s = np.broadcast_to(cast(Separable, problem.regularizer).s, (self.risk.dim,))
         self.s: Array | None = None if np.all(s == 1.0) else s
         n = self.risk.design.n_scores + 1
+        self.n_planes = settings.planes
         pairs = Pairs(settings.memory, n, self.risk.n_threads)
         self.state: _State = start.memory or _State(
             start.w, np.zeros(n), np.zeros(n), pairs, SlopePlanes(settings.planes), start.w
@@ -164,7 +166,8 @@ class _Run:
     def _offset(self) -> float:
         """Return that of the plane of the slopes, less the rounding in it; it touches at whatever scores."""
         size = abs(self.value) + _core.inner_of_sizes(self.slopes, self.state.f)
-        return self.value - _core.inner(self.slopes, self.state.f) - 4.0 * _EPS * size
+        rounding = (8.0 + roundings(self.slopes.size)) * UNIT * size
+        return self.value - _core.inner(self.slopes, self.state.f) - rounding
 
     def _descend(self, gamma: Array, g: Array) -> bool:
         """Move to the minimum along the quasi-Newton direction; False if J does not fall."""
@@ -204,5 +207,8 @@ class _Run:
         if slopes is None:
             return self.risk.floor
         a = self.risk.pull_back(slopes[:-1], float(np.sum(slopes[:-1])))
-        dual = self.problem.regularizer.dual(a, self.lam)[0]
-        return max(self.risk.floor, offset + dual - 4.0 * _EPS * (abs(offset) + abs(dual)))
+        error = self.risk.normal_error
+        assert error is not None
+        errors = Errors.of(error, norm_of(slopes), self.n_planes)
+        charged = charged_dual(self.problem.regularizer, self.lam, a, offset, np.inf, errors, self.state.upper, a)
+        return max(self.risk.floor, charged.bound)

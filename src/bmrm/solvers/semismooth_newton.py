@@ -11,7 +11,6 @@ import numpy as np
 from bmrm import _core
 from bmrm._traits import Trait
 from bmrm.bundle.master import Master, lower_bound, master_for
-from bmrm.bundle.planes import Bundle
 from bmrm.problem import Problem
 from bmrm.regularizers.base import Separable
 from bmrm.risks.base import Array
@@ -19,7 +18,8 @@ from bmrm.risks.curvature import RowCurvature
 from bmrm.risks.envelope import Envelope, Smoothed, plane
 from bmrm.risks.kept_gram import KeptGram
 from bmrm.risks.linear import LinearLine, LinearPoint, LinearRisk
-from bmrm.solvers.base import Solver, Start, Step, is_turn
+from bmrm.risks.normal_error import norm_of
+from bmrm.solvers.base import Solver, Start, Step, is_turn, new_bundle
 from bmrm.solvers.bounds import bound_of
 from bmrm.solvers.elastic_system import ElasticSystem
 from bmrm.solvers.newton_system import MOST_COLUMNS, NewtonSystem
@@ -105,7 +105,7 @@ class _Run:
         risk = cast(LinearRisk, problem.risk)
         regularizer = cast(Separable, problem.regularizer)
         self.problem, self.risk, self.p = problem, risk, risk.full_weight
-        self.bundle = start.bundle or Bundle(risk.dim, risk.floor, settings.planes, n_threads=risk.n_threads)
+        self.bundle = start.bundle or new_bundle(problem, settings.planes)
         self.master: Master = master_for(regularizer)
         self.regularizer = regularizer
         u, self.r = (problem.lam * np.broadcast_to(part, (risk.dim,)) for part in regularizer.parts)
@@ -188,7 +188,7 @@ class _Run:
 
     def _keep_plane(self) -> None:
         """Add the plane; where no master does, note that it is the one in use, so that old planes make room."""
-        self.bundle.add_plane(self.a, self.b)
+        self.bundle.add_plane(self.a, self.b, self._steepness())
         if len(self.bundle) >= self.bundle.max_cuts and not self.free.size:
             multipliers = np.zeros(len(self.bundle))
             multipliers[-1] = 1.0
@@ -206,9 +206,14 @@ class _Run:
     def _bound(self) -> float:
         """Return the bound of the newest plane, which is the best by far; of all of them where it says too little."""
         if not self.free.size and (self.iteration > 0 or self.elastic is not None):
-            rounding = 4.0 * np.finfo(np.float64).eps * _core.inner_of_sizes(self.a, self.best)
-            return lower_bound(self.regularizer, self.problem.lam, self.bundle, self.a, self.b, np.inf) - rounding
+            errors, upper, near = self.bundle.errors_of(self._steepness()), self.upper, self.best
+            known = self.bundle, self.a, self.b, np.inf, errors, upper, near
+            return lower_bound(self.regularizer, self.problem.lam, *known)
         return bound_of(self.problem, self.master, self.bundle, self.upper, self.best)
+
+    def _steepness(self) -> float:
+        """Return the norm of the slopes that the plane comes from."""
+        return norm_of(self.p * self.rows.slopes)
 
     def advance(self) -> None:
         """Take a multiplier step if the inner problem is solved, then a Newton step."""
