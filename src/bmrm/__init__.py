@@ -32,7 +32,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from bmrm import losses, regularizers, solvers
-from bmrm._errors import DataError, FloorError
+from bmrm._errors import ContradictionError, DataError, FloorError
 from bmrm._warnings import ConstantModelWarning, MeaninglessObjectiveWarning, UselessModelWarning
 from bmrm.certificate import Certificate, Status
 from bmrm.checkpoint import Checkpoint
@@ -77,6 +77,7 @@ __all__ = [
     "ChainModel",
     "Checkpoint",
     "ConstantModelWarning",
+    "ContradictionError",
     "DataError",
     "Dataset",
     "FloorError",

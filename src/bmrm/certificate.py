@@ -7,7 +7,11 @@ from enum import Enum
 
 import numpy as np
 
+from bmrm._errors import ContradictionError
+
 ATOL = 1e-12
+_ROUNDING = 1e-9  # of the larger end: what the charges for rounding leave out
+_TINY = 1e-20  # an objective below it is 0
 
 
 @dataclass(frozen=True)
@@ -42,8 +46,13 @@ class Certificate:
 
     @classmethod
     def of(cls, upper: float, lower: float, source: str) -> Certificate:
-        """Make a certificate from its two ends; rounding may not turn the gap negative."""
+        """Make a certificate from its two ends.
+
+        A lower end above the upper one by less than 1e-9 of them is rounding; otherwise it is a `ContradictionError`.
+        """
         gap = upper - lower
+        if -gap > _ROUNDING * max(abs(upper), abs(lower), _TINY):
+            raise ContradictionError(upper, lower, source)
         return cls(upper, min(lower, upper), max(gap, 0.0) if np.isfinite(gap) else np.inf, source)
 
     @property

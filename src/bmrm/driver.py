@@ -17,6 +17,7 @@ from bmrm._deadline import GRACE, Overdue, until, without_deadline
 from bmrm._limits import check_limits
 from bmrm.certificate import Certificate, Status
 from bmrm.checkpoint import Checkpoint, Interrupts, Keeper, Snapshot
+from bmrm.contradiction import resolved
 from bmrm.floor_check import check_below, check_value
 from bmrm.problem import Problem, refusal
 from bmrm.regularizers import Regularizer
@@ -28,7 +29,7 @@ from bmrm.starts import as_point, start_for
 __all__ = ["Monitor", "Record", "Result", "State", "certify", "path", "solve"]
 
 _PATIENCE = 200  # steps without progress of either bound
-_NUMBERS = ("upper", "lower", "idle", "least", "scale")  # of a run, kept in checkpoints
+_NUMBERS = ("upper", "lower", "idle", "least", "scale", "excess")  # of a run, kept in checkpoints
 _BOTTOM = -1e30  # an objective below falls without bound, as far as floating point can tell
 
 
@@ -128,6 +129,7 @@ class _Run:
         self.products, self.began = problem.risk.products, time.perf_counter()
         self.upper, self.lower, self.idle = np.inf, -np.inf, 0
         self.least = np.inf  # of all objectives said by the solver, confirmed or not
+        self.excess = 0.0  # of the lower bound over the upper one, that was found to be rounding
         self.scale = 1.0  # of the objective: that of the start, at most 1
         self.history: list[Record] = []
         self.last: Step | None = None
@@ -254,27 +256,23 @@ class _Run:
         if not self.history and 0.0 < step.upper < 1.0:
             self.scale = step.upper
         check_value(self.problem, step.w, step.upper, self.scale)
-        if self._contradicts(step):
-            raise ValueError(
-                f"the lower bound {self.lower:g} exceeds the objective {self.upper:g}: the risk is not convex, or its "
-                f"subgradients are wrong (bmrm.testing.check_loss and check_risk find out)"
-            )
+        self._settle(self.upper, step.w)
         self.last = step
         numbers = (len(self.history) + 1, self._seconds(), self._passes(), self.upper, self.lower)
         self.history.append(Record(*numbers, self.problem.risk.busy))
         return self.history[-1]
 
-    def _contradicts(self, step: Step) -> bool:
-        """Whether the bounds exclude each other by more than rounding, measured by the objective at the start."""
-        excess = self.lower - self.upper
-        if excess <= 1e-6 * max(abs(self.upper), 1e-3 * self.scale):
-            return False
-        small = excess <= 1e-9 * min(1.0, abs(self.problem.objective(self.start.w)))
-        return not small and self.lower > self.problem.at_most(step.w) + 1e-6 * abs(self.upper)
+    def _settle(self, upper: float, w: npt.NDArray[np.float64]) -> None:
+        """Take an upper bound; where the lower one lies above it, that is rounding or an error."""
+        excess = self.lower - upper
+        if excess > self.excess:
+            upper = resolved(self.problem, self.solver.name, upper, self.lower, w, self.start.w, self.scale)
+            self.excess = excess
+        self.upper = max(upper, self.lower)
 
     def _confirmed(self, step: Step) -> bool:
         """Whether the gap is still closed with the objective computed anew: scores may have been combined."""
-        self.upper = self.problem.at_most(step.w)
+        self._settle(self.problem.at_most(step.w), step.w)
         closed = self._certificate().closes(self.tol, self.scale)
         if closed:
             check_below(self.problem, step.w, self.upper, self.lower, self.scale)
@@ -293,7 +291,7 @@ class _Run:
         of_risk = self.problem.risk.memory  # before it is evaluated once more
         w = start.w if self.last is None else self.last.w
         if status is not Status.CONVERGED:
-            self.upper = self.problem.at_most(w)
+            self._settle(self.problem.at_most(w), w)
         bundle, memory = (None, None) if self.last is None else (self.last.bundle, self.last.memory)
         if self.cut and bundle is not None:
             bundle.memory = None  # perhaps half of a change; the planes themselves are whole

@@ -98,7 +98,8 @@ def charged_dual(
         e = np.where(squares > 0.0, e, 0.0)
         c, both = _moved(regularizer, c, e)
         if both.any():
-            charge -= min(regularizer.dual(np.where(both, c - 2.0 * e, 0.0), lam, box)[0], 0.0)
+            other = regularizer.dual(np.where(both, c - 2.0 * e, 0.0), lam, box)[0]
+            charge += max(regularizer.dual(np.zeros_like(c), lam, box)[0] - other, 0.0)
     return Charged(rounded_dual(regularizer, lam, c, b - charge, box), c, charge)
 
 

@@ -288,7 +288,7 @@ def _fit_of(problem: Problem, result: Result) -> Fit:
     certificate, w = result.certificate, result.w
     if np.isfinite(certificate.upper):
         w, upper = centered(problem, w, certificate.upper)
-        certificate = Certificate.of(upper, certificate.lower, certificate.source)
+        certificate = Certificate.of(max(upper, certificate.lower), certificate.lower, certificate.source)
     found = findings(problem, w, certificate, result.status)
     return Fit(w, certificate, result.status, result.history, found)
 

@@ -148,6 +148,8 @@ class Recollection:
 class RemotePoint(Point):
     """w, and the numbers that the shards have found there."""
 
+    risk: RemoteRisk
+
     def __init__(self, risk: Risk, parts: Parts, w: Array, on: tuple[RemoteLine, float] | None = None) -> None:
         super().__init__(risk, w)
         self.parts, self._on = parts, on
@@ -189,13 +191,15 @@ class RemotePoint(Point):
         """R(w)."""
         if self._on is not None and self._on[1] in self._on[0].trials:
             return self._on[0].trials[self._on[1]][0]
-        values, *_ = self.find(*(("value", "rounding") if self._on is None else TOUCHED))  # new on a line: for a plane
+        values, *_ = self.find(
+            *(("value", "rounding") if self._on is None else self.risk.touched)
+        )  # new on a line: for a plane
         return float(sum(c * value for c, value in values))
 
     @cached_property
     def subgradient(self) -> Array:
         """One subgradient of R at w."""
-        return weighted_sum(self.find(*TOUCHED)[1], self.w.size)
+        return weighted_sum(self.find(*self.risk.touched)[1], self.w.size)
 
     @property
     def plane(self) -> tuple[Array, float]:
@@ -210,6 +214,14 @@ class RemotePoint(Point):
         """How much larger than the value computed R(w) may be."""
         _, roundings = self.find("value", "rounding")
         return float(sum(c * r for c, r in roundings)) + (4.0 + len(roundings)) * _EPS * abs(self.value)
+
+    @property
+    def steepness(self) -> float:
+        """The norm of the slopes of all shards, where these tell theirs."""
+        if "steepness" not in self.risk.touched:
+            return 1.0
+        (found,) = self.find("steepness")
+        return float(np.sqrt(sum((c * own) ** 2 for c, own in found)))
 
     @property
     def remembered(self) -> Any:
@@ -283,6 +295,7 @@ class RemoteRisk(Risk):
     """What risks on shards share: one evaluation is one round trip."""
 
     parts: Parts
+    touched: tuple[str, ...] = TOUCHED
 
     @property
     def busy(self) -> tuple[float, ...]:
@@ -297,7 +310,7 @@ class RemoteRisk(Risk):
     def touch(self, w: Array) -> RemotePoint:
         """Return w with value and subgradient."""
         point = self.at(w)
-        point.find(*TOUCHED)
+        point.find(*self.touched)
         return point
 
     def at(self, w: Array, remembered: Any = None) -> RemotePoint:

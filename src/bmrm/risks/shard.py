@@ -213,7 +213,8 @@ class Shard:
             Of the risk.
         name : PointName
         wants : tuple of str
-            Of "value", "subgradient", "offset" (of the plane that touches there), "rounding", "remembered".
+            Of "value", "subgradient", "offset" (of the plane that touches there), "rounding", "steepness",
+            "remembered".
         gone : two tuples of int
             Points and lines that nobody asks for any more.
         remembered : object, optional

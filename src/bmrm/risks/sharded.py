@@ -65,6 +65,7 @@ class ShardedRisk(RemoteRisk, LinearRisk):  # type: ignore[misc]
         checked: bool = False,
     ) -> None:
         super().__init__(X, y, loss, sample_weight, groups, intercept, offset, n_threads)
+        self.touched = (*self.touched, "steepness")
         matrix: Any = self.design.matrix
         if not isinstance(matrix, ShardedMatrix):
             raise TypeError("a ShardedRisk needs Shards as X; for rows in memory or in a store take a LinearRisk")

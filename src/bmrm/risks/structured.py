@@ -15,6 +15,7 @@ from bmrm.losses.structured import StructuredHinge, StructuredLog, StructuredLos
 from bmrm.risks.base import Array, Point, Risk
 from bmrm.risks.fingerprint import fingerprint
 from bmrm.risks.inputs import normalized
+from bmrm.risks.normal_error import UNIT, KnownError, roundings
 from bmrm.risks.scored import Loss, Scored, ScoredPoint
 from bmrm.risks.worst_outputs import LIE, OracleError, Rows, WorstOutputs, in_parallel
 from bmrm.structured.base import BatchedModel, ScoredModel, StructuredModel, as_pair
@@ -150,6 +151,11 @@ class StructuredRisk(Risk):
             np.add.at(gradient, expected[0], share * expected[1])
             np.subtract.at(gradient, truth[0], share * truth[1])
         return float(self.p @ [value for value, _ in found]), gradient
+
+    @property
+    def normal_error(self) -> KnownError:
+        """That of sums over the examples, as large as those of the true outputs' features twice."""
+        return KnownError(2.0 * UNIT * roundings(len(self.p)) * self._sizes)
 
     def known_plane(self, w: Array) -> tuple[Array, float] | None:
         """Return the plane of remembered outputs that is highest at w, which costs no call of the model."""
