@@ -24,7 +24,7 @@ from bmrm.risks.normal_error import UNIT, NormalError, roundings
 
 Array: TypeAlias = npt.NDArray[np.float64]
 
-_NEGLIGIBLE = 1e-12  # of the bound: a charge that needs no sharper one
+_NEGLIGIBLE = 1e-11  # of the bound: a charge that needs no sharper one
 _SHARE = 1e-3  # of the gap that is left: the same
 
 

@@ -35,7 +35,9 @@ class DualPoint:
     active : array of int
         A permutation of the rows; the first ``n_active`` are visited, the others are settled.
     length, error : float
-        Bounds of w and of the rounding error in it, in the norm of S.
+        Bounds of w and of the rounding error in it, in the norm of S, beside that of the product it was computed by.
+    steepness : float
+        What the error of that product grows with: see `NormalError`.
     pace : array
         Where two blocks of rows work side by side: how many times each takes its own changes of w, and the least that
         may be: see `DualBlocks` in dual.hpp.
@@ -48,6 +50,7 @@ class DualPoint:
     n_active: int
     length: float = 0.0
     error: float = 0.0
+    steepness: float = 0.0
     pace: Array = field(default_factory=lambda: np.ones(2))
 
 
@@ -136,14 +139,11 @@ class Dual(ABC):
         """Compute w from the slopes alone and return X'(p s), the normal of their plane: one product."""
         slopes = self._slopes(point)
         a = self.risk.pull_back(slopes, float(np.sum(slopes)))
+        point.steepness = norm_of(slopes)
         point.w[:] = center - a / (self.lam * self.weights)
         point.length = self.norm(point.w)
         point.error = 4.0 * _EPS * (point.length + self.norm(center))
         return a
-
-    def steepness(self, point: DualPoint) -> float:
-        """Return the norm of the slopes times the weights of their rows."""
-        return norm_of(self._slopes(point))
 
     def product_error(self, point: DualPoint, room: float) -> float:
         """Return a bound of the error in w that comes from the product in `renew`, in the norm of S.
@@ -152,7 +152,7 @@ class Dual(ABC):
         """
         error, least = self.risk.normal_error, float(np.min(self.weights))
         assert error is not None
-        steepness = self.steepness(point) / self.lam
+        steepness = point.steepness / self.lam
         rough = steepness * error.norm(1) / np.sqrt(least)
         if self.lam * rough * (point.length + rough) <= room:
             return float(rough)

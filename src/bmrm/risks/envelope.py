@@ -9,6 +9,7 @@ import numpy as np
 from bmrm import _core
 from bmrm.risks.base import Array
 from bmrm.risks.linear import LinearRisk
+from bmrm.risks.normal_error import norm_of
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -79,10 +80,11 @@ class Envelope:
 
 @dataclass(frozen=True)
 class ProvenPlane:
-    """<a, w> + b <= R(w); the loss sum_i p_i l_i(z_i), and sum_i p_i s_i (f_i - z_i)."""
+    """<a, w> + b <= R(w), its steepness; the loss sum_i p_i l_i(z_i), and sum_i p_i s_i (f_i - z_i)."""
 
     a: Array
     b: float
+    steepness: float
     loss: float
     moved: float
 
@@ -98,4 +100,5 @@ def plane(risk: LinearRisk, rows: Smoothed, scores: Array) -> ProvenPlane:
         risk.kernel, rows.z, rows.slopes, scores, risk.offset, risk.targets, risk.weight, risk.scale,
         weighted, risk.n_threads,
     )  # fmt: skip
-    return ProvenPlane(risk.pull_back(weighted, total), loss - cross - 32.0 * _EPS * (abs(loss) + size), loss, moved)
+    b = loss - cross - 32.0 * _EPS * (abs(loss) + size)
+    return ProvenPlane(risk.pull_back(weighted, total), b, norm_of(weighted), loss, moved)

@@ -197,7 +197,7 @@ class _Bound:
         level = None if self._flat is None else self.rows.levelled(point)
         if self._flat is not None and level is not None:
             return self._flat.of(self.bundle, level.a, level.b - rounding, level.slopes, point.w, upper)
-        self.bundle.add_plane(a, offset - rounding, self.rows.steepness(point))
+        self.bundle.add_plane(a, offset - rounding, point.steepness)
         master = master_for(self.problem.regularizer)  # a new one each time: resumed runs are the same
         return solve_master(self.problem, master, self.bundle, upper, point.w).lower
 

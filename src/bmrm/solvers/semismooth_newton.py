@@ -18,7 +18,6 @@ from bmrm.risks.curvature import RowCurvature
 from bmrm.risks.envelope import Envelope, Smoothed, plane
 from bmrm.risks.kept_gram import KeptGram
 from bmrm.risks.linear import LinearLine, LinearPoint, LinearRisk
-from bmrm.risks.normal_error import norm_of
 from bmrm.solvers.base import Solver, Start, Step, is_turn, new_bundle
 from bmrm.solvers.bounds import bound_of
 from bmrm.solvers.elastic_system import ElasticSystem
@@ -158,7 +157,7 @@ class _Run:
     def _look(self) -> None:
         """Take the plane of the envelope's slopes, and what separates the inner problem from J."""
         proven = plane(self.risk, self.rows, self.point.scores)
-        self.a, self.b = proven.a, proven.b
+        self.a, self.b, self.steepness = proven.a, proven.b, proven.steepness
         self.excess = max(0.0, self.point.value - proven.loss - proven.moved)
         objective = self._objective(self.point)
         if objective < self.upper:
@@ -188,7 +187,7 @@ class _Run:
 
     def _keep_plane(self) -> None:
         """Add the plane; where no master does, note that it is the one in use, so that old planes make room."""
-        self.bundle.add_plane(self.a, self.b, self._steepness())
+        self.bundle.add_plane(self.a, self.b, self.steepness)
         if len(self.bundle) >= self.bundle.max_cuts and not self.free.size:
             multipliers = np.zeros(len(self.bundle))
             multipliers[-1] = 1.0
@@ -206,14 +205,10 @@ class _Run:
     def _bound(self) -> float:
         """Return the bound of the newest plane, which is the best by far; of all of them where it says too little."""
         if not self.free.size and (self.iteration > 0 or self.elastic is not None):
-            errors, upper, near = self.bundle.errors_of(self._steepness()), self.upper, self.best
+            errors, upper, near = self.bundle.errors_of(self.steepness), self.upper, self.best
             known = self.bundle, self.a, self.b, np.inf, errors, upper, near
             return lower_bound(self.regularizer, self.problem.lam, *known)
         return bound_of(self.problem, self.master, self.bundle, self.upper, self.best)
-
-    def _steepness(self) -> float:
-        """Return the norm of the slopes that the plane comes from."""
-        return norm_of(self.p * self.rows.slopes)
 
     def advance(self) -> None:
         """Take a multiplier step if the inner problem is solved, then a Newton step."""
