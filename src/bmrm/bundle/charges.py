@@ -3,8 +3,8 @@
 The true slopes of a combination of planes lie within c_j - e_j and c_j + e_j. So a bound is the minimum over w of
     lam Omega(w) + <c, w> - sum_j e_j |w_j| + b.
 A coordinate with a square has its own minimum, at c_j moved away from 0 by e_j. The others are charged e_j for their
-value at 2 w_j, w a point near the minimizer, or at the end of their box if that is nearer: without a square, nothing
-else says how far the minimizer is. See also `FlatBound`.
+value at 10 w_j, w the larger of the solver's best point and the master's, or at the end of their box if that is nearer:
+without a square, nothing else says how far the minimizer is. See also `FlatBound`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ import numpy.typing as npt
 from bmrm import _core
 from bmrm._traits import Trait
 from bmrm.regularizers.base import Regularizer, Separable
-from bmrm.risks.normal_error import UNIT, NormalError, roundings
+from bmrm.risks.normal_error import UNIT, NormalError
 
 Array: TypeAlias = npt.NDArray[np.float64]
 
 _NEGLIGIBLE = 1e-11  # of the bound: a charge that needs no sharper one
 _SHARE = 1e-3  # of the gap that is left: the same
+_FAR = 10.0  # how many times farther than a good point a minimizer may be where Omega has no squares
+_DUAL_BLOCK = 128  # coordinates that the core's dual adds one after the other
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,7 @@ def charged_dual(
             return Charged(b + value - rough - _rounding(c, w, value, b), c, rough)
     e = errors.each()
     squares = _squares(regularizer, c.size)
-    charge = float(np.where(squares > 0.0, 0.0, e) @ np.minimum(box, 2.0 * np.abs(near)))
+    charge = float(np.where(squares > 0.0, 0.0, e) @ np.minimum(box, _FAR * np.abs(near)))
     if squares.any() and isinstance(regularizer, Separable):
         e = np.where(squares > 0.0, e, 0.0)
         c, both = _moved(regularizer, c, e)
@@ -118,7 +120,7 @@ def worth(value: float, upper: float) -> float:
 def _rounding(c: Array, w: Array, value: float, b: float) -> float:
     """Return how far the dual's value may be off, beside the error of c; and its sum with b."""
     terms = abs(b) + _core.inner_of_sizes(c, w)
-    return UNIT * (4.0 * terms + (4.0 + roundings(c.size)) * abs(value))
+    return UNIT * (4.0 * terms + (_DUAL_BLOCK + 4.0 + c.size / _DUAL_BLOCK) * abs(value))
 
 
 def _squares(regularizer: Regularizer, d: int) -> Array:
@@ -130,16 +132,16 @@ def _squares(regularizer: Regularizer, d: int) -> Array:
 def _rough(regularizer: Regularizer, lam: float, w: Array, errors: Errors, near: Array) -> float:
     """Return |e| |w| + |e|^2 / (2 lam s) with the least weight s of the squares, and what free constants are charged.
 
-    Without any squares 2 |e| |near|; inf where only some coordinates have one.
+    Without any squares 10 |e| |near|; inf where only some coordinates have one.
     """
     squares = _squares(regularizer, w.size)
     free = regularizer.free.size if isinstance(regularizer, Separable) else 0
     n = w.size - free if free <= errors.n_constants and not squares[w.size - free :].any() else w.size
     least = float(np.min(squares[:n], initial=math.inf))
-    constants = errors.constant * 2.0 * float(np.sum(np.abs(near[n:])))
+    constants = errors.constant * _FAR * float(np.sum(np.abs(near[n:])))
     if least > 0.0:
         return errors.norm * math.sqrt(_core.inner(w[:n], w[:n])) + errors.norm**2 / (2.0 * lam * least) + constants
-    return math.inf if squares.any() else 2.0 * errors.norm * math.sqrt(_core.inner(near[:n], near[:n])) + constants
+    return math.inf if squares.any() else _FAR * errors.norm * math.sqrt(_core.inner(near[:n], near[:n])) + constants
 
 
 def _moved(regularizer: Separable, c: Array, e: Array) -> tuple[Array, npt.NDArray[np.bool_]]:

@@ -131,6 +131,7 @@ def lower_bound(
     near : array
         A point near the minimizer.
     """
+    near = np.maximum(np.abs(near), np.abs(bundle.near))
     charged = charged_dual(regularizer, lam, c, b, box, errors, upper, near)
     best, c, b = charged.bound, charged.c, b - charged.charge
     if math.isfinite(best) and best >= bundle.floor:

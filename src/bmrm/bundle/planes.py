@@ -81,6 +81,7 @@ class Bundle:
         self.idle: npt.NDArray[np.int64] = np.empty(0, np.int64)
         self.multipliers: Array = np.empty(0)
         self.units: Array | float = 1.0  # the planes are those of R(units v), as functions of v
+        self.near: Array = np.zeros(1)  # a good point: bounds charge rounding for the coordinates that it has
         self.braced: set[int] = set()  # free coordinates for which planes from both sides were sought
         self.removals = 0  # how often planes were taken away: tells masters whether to look for gaps
         self.memory: Any = None  # what a master keeps with these planes: a copy goes on from it as the original does
@@ -145,7 +146,7 @@ class Bundle:
         other = Bundle(self.dim, -np.inf, self.max_cuts, self.max_idle, self.n_threads, error=error)
         other._planes = self._planes.rescaled(c)
         other.floor, other.removals, other._next_id = self.floor, self.removals, self._next_id
-        other.units = self.units * c
+        other.units, other.near = self.units * c, self.near / c
         for name in ("offsets", "steepness", "ids", "idle", "multipliers"):
             setattr(other, name, getattr(self, name).copy())
         other.braced = set(self.braced)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 UNIT = 0.5 * float(np.finfo(np.float64).eps)  # the relative error of one rounding
 _MORE = 12  # roundings of a term beside those of its sum: of the slope (8), the weight, the product, units, spare
-_BLOCK, _LANES = 1024, 128  # of the core's inner products: they sum by blocks, and a block by at least 8 lanes
+_BLOCK, _LANES, _JOIN = 1024, 4, 6.0  # the core's inner products: blocks, each with sums side by side that are joined
 
 
 def roundings(n: int) -> float:
@@ -26,9 +26,9 @@ def roundings(n: int) -> float:
     --------
     >>> from bmrm.risks.normal_error import roundings
     >>> roundings(2048)
-    134.0
+    264.0
     """
-    return _LANES + 4.0 + n / _BLOCK
+    return min(n, _BLOCK) / _LANES + _JOIN + n / _BLOCK
 
 
 def norm_of(slopes: Array) -> float:
