@@ -23,6 +23,7 @@ void bind_wide(nb::module_& m);
 void bind_sets(nb::module_& m);
 void bind_bend(nb::module_& m);
 void bind_wide_dual(nb::module_& m);
+void bind_joint_dual(nb::module_& m);
 void bind_structured_chain(nb::module_& m);
 void bind_structured_folding(nb::module_& m);
 void bind_structured_segments(nb::module_& m);
@@ -97,6 +98,7 @@ NB_MODULE(_core, m) {
   bmrm::py::bind_sets(m);
   bmrm::py::bind_bend(m);
   bmrm::py::bind_wide_dual(m);
+  bmrm::py::bind_joint_dual(m);
   bmrm::py::bind_structured_chain(m);
   bmrm::py::bind_structured_folding(m);
   bmrm::py::bind_structured_segments(m);

@@ -161,7 +161,7 @@ class HierarchicalHinge(HierarchicalLoss, name="hierarchical_hinge"):
     delta: Costs | None = None
     nodes: Literal["leaves", "all"] = "leaves"
 
-    traits = frozenset({Trait.PIECEWISE})
+    traits = frozenset({Trait.PIECEWISE, Trait.DUAL_ROWS})
     floor = 0.0
 
     def __post_init__(self) -> None:

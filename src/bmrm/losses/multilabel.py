@@ -70,13 +70,14 @@ class MultilabelHinge(VectorLoss, name="multilabel_hinge"):
     n_classes: int | None = None
 
     task: ClassVar[Literal["multilabel"]] = "multilabel"
-    traits = frozenset({Trait.PIECEWISE})
+    traits = frozenset({Trait.PIECEWISE, Trait.DUAL_ROWS})
     floor = 0.0
 
     def __post_init__(self) -> None:
         positive(self.margin, "margin", self.name)
         checked_classes(self.n_classes, self.name)
         if self.delta is not None:
+            object.__setattr__(self, "traits", frozenset({Trait.PIECEWISE}))  # pairs do not come apart
             object.__setattr__(self, "delta", checked_costs(self.delta, self.name))
 
     def encode(self, y: Any, groups: npt.ArrayLike | None = None) -> LabelSets:

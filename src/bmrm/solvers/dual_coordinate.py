@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from bmrm import linesearch
 from bmrm._deadline import look
@@ -14,11 +15,13 @@ from bmrm._traits import Trait
 from bmrm.bundle.charges import worth
 from bmrm.bundle.master import master_for
 from bmrm.bundle.planes import Bundle
+from bmrm.losses import HierarchicalHinge, Loss, MultilabelHinge
 from bmrm.problem import Problem
 from bmrm.regularizers.base import Separable
 from bmrm.risks.base import Array
 from bmrm.risks.class_dual import ClassDual
 from bmrm.risks.dual import Dual, DualPoint, DualRows
+from bmrm.risks.joint_dual import LabelDual, TreeDual
 from bmrm.risks.linear import LinearRisk
 from bmrm.solvers.base import Solver, Start, Step, new_bundle, solve_master
 from bmrm.solvers.bounds import FlatBound
@@ -32,6 +35,10 @@ _BOLDEST = 0.05
 # and 20news_bigram: 1.1 times faster); smooth losses gain nothing.
 _MOST_TRUST = 0.2
 _SEARCH = 1e-3  # of the slope, left where a search ends
+# Weight of a free constant of several scores around its center, in multiples of 1 / the mean of |x_i|^2, so that a row
+# moves its scores by the constant a tenth as far as by its entries. Planes are flat enough then to be made level, and
+# the center moves after each epoch.
+_CONSTANT, _TINY = 10.0, 1e-300
 _MOST_EPOCHS = 10_000  # for each pass: one may visit rows without entries only
 _GOAL = 0.9  # of the gap asked for: an estimate as small is worth a check
 
@@ -67,6 +74,13 @@ class _State:
         else:
             self.total += w
         self.count += 1
+
+    def recenter(self, free: npt.NDArray[np.intp]) -> float:
+        """Move the center of these coordinates to w; w follows. Return how far differences of them move."""
+        moved = self.point.w[free] - self.center[free]
+        self.center[free] += moved
+        self.point.w[free] += moved
+        return float(np.ptp(moved))
 
     def offer(self, w: Array, scores: Array, objective: float) -> None:
         """Keep w, which nobody changes, if it is the best so far."""
@@ -136,7 +150,7 @@ class DualCoordinate(Solver, name="dual_coordinate"):
         if start.memory is None and np.isfinite(state.upper):
             yield Step(state.best, state.upper, state.lower, bound.bundle, state)
         while not state.done:
-            estimate = self._descend(rows, state, _GOAL * start.tol * abs(state.upper))
+            estimate = self._descend(rows, state, _GOAL * start.tol * abs(state.upper), bound.constants)
             _verify(problem, rows, bound, state, estimate)
             slopes = state.point.s if state.point.b.size else None  # of one score for each row
             yield Step(state.best, state.upper, state.lower, bound.bundle, state, slopes=slopes)
@@ -149,8 +163,11 @@ class DualCoordinate(Solver, name="dual_coordinate"):
         memory.done, memory.count = False, 0
         return memory
 
-    def _descend(self, rows: Dual, state: _State, goal: float) -> float:
-        """Run epochs until the estimated gap has fallen, or is the one asked for; return it."""
+    def _descend(self, rows: Dual, state: _State, goal: float, constants: npt.NDArray[np.intp]) -> float:
+        """Run epochs until the estimated gap has fallen, or is the one asked for; return it.
+
+        The centers of the constants of several scores move after each epoch.
+        """
         work, unsampled = 0.0, 0
         while True:  # at most _MOST_EPOCHS for each pass
             look()  # an epoch of few rows does not
@@ -168,6 +185,8 @@ class DualCoordinate(Solver, name="dual_coordinate"):
             fallen = epoch.estimate <= max(self.fraction * state.trust * state.gap, goal)
             if fallen or not epoch.changed or work >= self.passes * rows.n_entries:
                 return epoch.estimate
+            if constants.size:
+                state.reach += state.recenter(constants)
 
 
 class _Bound:
@@ -179,12 +198,16 @@ class _Bound:
     def __init__(self, problem: Problem, rows: Dual, bundle: Bundle | None) -> None:
         self.problem, self.rows, self.bundle = problem, rows, bundle
         self.free = Trait.FREE_COORDINATES in problem.traits
+        self.constants: npt.NDArray[np.intp] = np.empty(0, np.intp)  # of several scores, if nothing else is free
+        self._flat: FlatBound | None = None
         if self.free:
             risk, regularizer = problem.risk, problem.regularizer
             assert isinstance(regularizer, Separable)
             self.free_coordinates = np.broadcast_to(regularizer.s, (risk.dim,)) == 0.0
             self.bundle = bundle or new_bundle(problem, 30)
-            self._flat = FlatBound(problem) if tuple(regularizer.free) == risk.unpenalized else None
+            if tuple(regularizer.free) == risk.unpenalized:
+                self._flat = FlatBound(problem)
+                self.constants = self.constants if risk.vectors is None else regularizer.free
 
     def __call__(self, point: DualPoint, offset: float, rounding: float, a: Array | None, upper: float) -> float:
         lam = self.problem.lam
@@ -207,8 +230,17 @@ def _dual_rows(problem: Problem) -> Dual:
     assert isinstance(risk, LinearRisk)
     assert isinstance(regularizer, Separable)
     s = regularizer.s
-    kind = DualRows if risk.vectors is None else ClassDual
-    return kind(risk, np.where(s > 0.0, s, min(1.0, 0.01 / problem.lam)), problem.lam)
+    if risk.vectors is None:
+        return DualRows(risk, np.where(s > 0.0, s, min(1.0, 0.01 / problem.lam)), problem.lam)
+    if Trait.FREE_COORDINATES in problem.traits:
+        s = np.where(s > 0.0, s, _CONSTANT / max(_mean_square(risk), _TINY))
+    kinds: dict[type[Loss], type[Dual]] = {MultilabelHinge: LabelDual, HierarchicalHinge: TreeDual}
+    return kinds.get(type(risk.loss), ClassDual)(risk, s, problem.lam)
+
+
+def _mean_square(risk: LinearRisk) -> float:
+    """Return the mean of |x_i|^2."""
+    return risk.design.matrix.square_sum(risk.n_threads) / risk.design.n_rows
 
 
 def _begin(problem: Problem, rows: Dual, start: Start) -> _State:
