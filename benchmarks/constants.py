@@ -38,9 +38,9 @@ def multilabel(name):
 
 
 def hierarchy(name):
-    """Return X, nodes, and the loss; of several paths of a row the first of the longest counts."""
+    """Return X, its columns scaled to 1, nodes, and the loss; of several paths of a row the first of the longest counts."""
     with lzma.open(DATA / name / f"{name.removeprefix('hier_')}.xz", "rt") as text:
-        lines = [line.split(None, 1) for line in text]
+        lines = [line.partition(" ")[::2] for line in text]
     paths = [max(paths.split("@"), key=lambda path: path.count("/")) for paths, _ in lines]
     entries = [[pair.split(":") for pair in values.split()] for _, values in lines]
     indptr = np.cumsum([0, *map(len, entries)])
@@ -50,7 +50,8 @@ def hierarchy(name):
     nodes = nodes_of(tree, np.array(paths))
     inner = not np.isin(nodes, tree.leaves()).all()
     X = sparse.csr_matrix((values, columns, indptr))
-    return X, nodes, HierarchicalHinge(tree, nodes="all" if inner else "leaves")
+    X = X @ sparse.diags(1.0 / np.maximum(abs(X).max(axis=0).toarray().ravel(), 1e-300))
+    return X.tocsr(), nodes, HierarchicalHinge(tree, nodes="all" if inner else "leaves")
 
 
 def generated(m=4880, d=1836, k=159, n_entries=40, n_labels=3):

@@ -131,13 +131,13 @@ void slopes(const JointRows& rows, InMatrix<double> theta, OptionalIn weight, do
       rows.rows);
 }
 
-void level(const JointRows& rows, OutMatrix<double> theta, OptionalIn weight, double scale) {
+bool level(const JointRows& rows, OutMatrix<double> theta, OptionalIn weight, double scale) {
   const auto* labels = std::get_if<LabelRows>(&rows.rows);
   require(labels != nullptr, "level is for label sets");
   check_theta(*labels, theta.shape(0), theta.shape(1));
   const Shares shares{optional_view(weight, theta.shape(0), "weight"), scale};
   nb::gil_scoped_release unlocked;
-  labels->level(theta.data(), shares);
+  return labels->level(theta.data(), shares);
 }
 
 }  // namespace
@@ -154,7 +154,8 @@ void bind_joint_dual(nb::module_& m) {
            "Sums over all rows with true scores F; fills active with all rows, settled ones last.")
       .def("best", &best, "F"_a, "theta"_a, "Write the vertices that are the loss at the scores F.")
       .def("level", &level, "theta"_a, "weight"_a.none(), "scale"_a,
-           "Change theta so that the weighted slopes of each label add up to less, to 0 but for rounding if it can.")
+           "Change theta so that the weighted slopes of each label add up to less, to 0 but for rounding if it can.\n\n"
+           "False if there was nothing but rounding to change.")
       .def("slopes", &slopes, "theta"_a, "weight"_a.none(), "scale"_a, "out"_a, "Write the weighted slopes of theta.");
 }
 

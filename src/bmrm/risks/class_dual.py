@@ -16,6 +16,7 @@ from bmrm.risks.linear import LinearRisk
 
 _LEVELS = 4  # the first one is exact but for rounding
 _TINY = 1e-300
+_ROUNDED = 4e-16  # of the slopes, which add up to 2 at most
 _LARGEST_ERROR = 1e-15
 
 
@@ -134,7 +135,7 @@ def levelled_classes(theta: Array, ids: npt.NDArray[Any], p: Array) -> Array:
         slopes *= p[:, None]
         surplus = slopes.sum(axis=0)
         much, little = np.maximum(surplus, 0.0), np.maximum(-surplus, 0.0)
-        if not much.any() or not little.any():
+        if min(much.sum(), little.sum()) <= _ROUNDED:
             break
         split = np.where(theta.max(axis=1, keepdims=True) < 1.0, theta, 0.0)
         mine = np.where(p @ split >= 2.0 * much, split, theta)

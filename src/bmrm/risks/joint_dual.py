@@ -152,7 +152,8 @@ class LabelDual(JointDual):
 
     def _levelled(self, theta: Array) -> Array:
         for _ in range(_LEVELS):
-            self._rows.level(theta, self.risk.weight, self.risk.scale)
+            if not self._rows.level(theta, self.risk.weight, self.risk.scale):
+                break
         return theta
 
 

@@ -118,8 +118,9 @@ class LabelRows {
 
   // Moves beta between labels so that sum_i p_i theta_i comes nearer to 0: from labels above to labels below, within rows
   // where both are wrong, in proportion to the beta there. Where most of a label's beta has to go, or nearly all rows
-  // have it, beta and alpha of its rows get smaller instead. Exact but for rounding where neither is the case.
-  void level(double* theta, const Shares& shares) const;
+  // have it, beta and alpha of its rows get smaller instead. Exact but for rounding where neither is the case. False if nothing
+  // but rounding was left to move.
+  bool level(double* theta, const Shares& shares) const;
 
  private:
   struct Ends {
@@ -219,30 +220,38 @@ class LabelRows {
   double margin_;
 };
 
-inline void LabelRows::level(double* theta, const Shares& shares) const {
-  constexpr double kMost = 0.5, kRare = 0.05, kThin = 0.01;
+inline bool LabelRows::level(double* theta, const Shares& shares) const {
+  constexpr double kMost = 0.5, kRare = 0.05, kThin = 0.01, kRounded = 4e-16;
   std::vector<Sum> sums(k_);
   std::vector<double> e(k_), beta(k_, 0.0), alpha(k_, 0.0), wrong(k_, 0.0), cut(k_, 0.0);
+  double everything = 0.0, used = 0.0, total = 0.0;
   for (std::size_t i = 0; i < n_rows(); ++i) {
     const double p = shares.at(i), *l = theta + i * k_;
     for (std::size_t v = 0; v < k_; ++v) {
+      if (l[v] == 0.0) continue;
       sums[v].add(p * l[v]);
       (l[v] > 0.0 ? beta : alpha)[v] += p * std::abs(l[v]);
-      wrong[v] += p;
     }
+    everything += p;
     each_true(i, [&](std::size_t z) { wrong[z] -= p; });
   }
-  double total = 0.0;
   bool cuts = false;
   for (std::size_t v = 0; v < k_; ++v) {
     e[v] = sums[v].value();
+    wrong[v] += everything;
+    used += beta[v];
+    total += std::max(0.0, e[v]);
+  }
+  if (!(total > kRounded * used)) return false;
+  for (std::size_t v = 0; v < k_; ++v) {
     if (e[v] > kMost * beta[v]) cut[v] = std::min(1.0, e[v] / beta[v]);
     if (e[v] < 0.0 && (wrong[v] < kRare || -e[v] > kMost * alpha[v])) cut[v] = std::min(1.0, -e[v] / alpha[v]);
     cuts |= cut[v] > 0.0;
-    total += std::max(0.0, e[v]);
   }
-  if (cuts) return shrink(theta, cut);
-  if (!(total > 0.0)) return;
+  if (cuts) {
+    shrink(theta, cut);
+    return true;
+  }
   std::vector<double> shared(k_ * k_, 0.0);  // of the beta of j, in rows where z is true
   for (std::size_t i = 0; i < n_rows(); ++i) {
     const double p = shares.at(i), *l = theta + i * k_;
@@ -281,6 +290,7 @@ inline void LabelRows::level(double* theta, const Shares& shares) const {
     for (std::size_t v = 0; v < k_; ++v)
       if (gain[v] != 0.0) l[v] = std::max(0.0, l[v] + gain[v]);
   }
+  return true;
 }
 
 // Classes that are nodes of a tree: vertices path(c) - path(y) at the cost delta(y, c). theta lies on the simplex of the
