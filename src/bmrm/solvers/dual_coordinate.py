@@ -39,6 +39,8 @@ _SEARCH = 1e-3  # of the slope, left where a search ends
 # moves its scores by the constant a tenth as far as by its entries. Planes are flat enough then to be made level, and
 # the center moves after each epoch.
 _CONSTANT, _TINY = 10.0, 1e-300
+_SPOILED = 2.0  # times the gap of (w, s) is the gap of the bound where it lacks for planes that are flat, then ...
+_FLATTER = 0.3  # ... the next check waits until slopes in the constants are so much smaller
 _MOST_EPOCHS = 10_000  # for each pass: one may visit rows without entries only
 _GOAL = 0.9  # of the gap asked for: an estimate as small is worth a check
 
@@ -60,6 +62,7 @@ class _State:
     caution: float = 1.0  # of the largest movement: rows that far from a kink are left out
     trust: float = 1.0  # of the fraction that the gap must fall to: less where estimates were right
     epochs: int = 0
+    steep: float = np.inf  # how far constants were from their centers at the last check, if that spoiled the bound
     key: int = 0  # of the orders
     done: bool = False
     count: int = 0
@@ -74,6 +77,10 @@ class _State:
         else:
             self.total += w
         self.count += 1
+
+    def apart(self, free: npt.NDArray[np.intp]) -> float:
+        """Return how far w is from the center in these coordinates: the slopes of the plane there, in other units."""
+        return float(np.abs(self.point.w[free] - self.center[free]).sum())
 
     def recenter(self, free: npt.NDArray[np.intp]) -> float:
         """Move the center of these coordinates to w; w follows. Return how far differences of them move."""
@@ -183,6 +190,7 @@ class DualCoordinate(Solver, name="dual_coordinate"):
                 state.add()
                 unsampled = 0
             fallen = epoch.estimate <= max(self.fraction * state.trust * state.gap, goal)
+            fallen = fallen and not state.apart(constants) > _FLATTER * state.steep
             if fallen or not epoch.changed or work >= self.passes * rows.n_entries:
                 return epoch.estimate
             if constants.size:
@@ -274,6 +282,8 @@ def _verify(problem: Problem, rows: Dual, bound: _Bound, state: _State, estimate
     state.count = 0
     state.lower = max(state.lower, bound(point, check.offset, check.rounding, a, state.upper))
     state.gap = check.gap
+    spoiled = state.upper - state.lower > _SPOILED * check.gap
+    state.steep = state.apart(bound.constants) if spoiled else np.inf
     right = check.gap <= _RIGHT * estimate
     state.trust = max(0.5 * state.trust, _MOST_TRUST) if right and Trait.CURVATURE not in problem.traits else 1.0
     if right:
