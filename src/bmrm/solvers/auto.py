@@ -100,7 +100,9 @@ class Auto(Solver, name="auto"):
     `softmax` and other smooth       `newton`, then `lbfgs`; the latter first beyond 1000 columns (`row_lbfgs` beyond
     losses of several scores, l2     3 columns for each row) or where m q <= 500, unless coordinates are free or the
                                      classes' blocks cost less than a pass (few columns: 3 to 4 steps will do)
-    `multiclass_hinge`, l2           `dual_coordinate`
+    `multiclass_hinge`,              `dual_coordinate`; with more than 5 free constants it is not left for slow progress,
+    `multilabel_hinge` without       because bundle methods have no bound before they have more planes than constants
+    costs, `hierarchical_hinge`, l2
     smooth, l2 or no penalty         `lbfgs`
     smooth, l1 or elastic net        `owlqn_star` (20000 x 50 in two shards, logistic, 1e-6: 15 steps, `ls_bmrm` 376)
     structured models and a user's   `proximal_bundle`: where lam is small and each trial of a line search a call of
@@ -235,6 +237,8 @@ class _Watch:
             self.patience = 2 * _PATIENCE
         elif isinstance(solver, SemismoothNewton) and not few:
             self.patience = 3 * _PATIENCE  # its bound comes with the end of an inner problem
+        elif isinstance(solver, DualCoordinate) and len(getattr(problem.regularizer, "free", ())) > _FEW_FREE:
+            self.patience = _LONG_PATIENCE
         elif isinstance(solver, DualCoordinate) and not isinstance(after[0], LsBMRM):
             self.patience = _SHORT_PATIENCE
             newton_next = isinstance(after[0], SemismoothNewton)
