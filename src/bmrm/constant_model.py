@@ -36,6 +36,7 @@ _QUERIES = (
     "the bound of the loss '{name}' is flat there: it is least where no document is told from another, for every lam, "
     "as noisy queries make it; take the loss 'pairwise_rank'"
 )
+_TIES = ", or ties='together'"
 _WHOLE_SET = "w = 0 minimizes the bound of '{name}' for every lam; take another score, such as 'roc_area', or a hinge"
 _NO_MARGIN = "w = 0 has no loss at all: '{name}' asks for no margin; take 'hinge' or 'logistic'"
 _RARE = (
@@ -155,7 +156,7 @@ def _cause(problem: Problem, risk: LinearRisk, w: Array, certificate: Certificat
         known = "from" if Trait.SMOOTH_RISK in problem.traits else "at least from"
         return f"lam = {lam:g} is too large: w = 0 is optimal {known} lam = {from_here:.3g} on; lower it"
     if isinstance(loss, PermutationLoss):
-        return _QUERIES.format(name=loss.name)
+        return _QUERIES.format(name=loss.name) + (_TIES if loss.ties == "rows" else "")
     gain = _gain(problem, risk, w, certificate.upper)
     if from_here > 0.0 or gain > max(_GAIN_OF_ORDER, certificate.relative_gap):
         return _too_large(lam)

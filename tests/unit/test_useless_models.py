@@ -20,6 +20,7 @@ CENTERED = (X - X.mean(axis=0)) / X.std(axis=0)
 NUMBERS = X @ [1.0, 2.0, 0.0, 0.0] + 0.1 * RNG.normal(size=200)
 CLOSE = 3.0 + NUMBERS / 300.0
 DOCUMENTS, QUERIES, NOISE = RNG.normal(size=(800, 4)), np.repeat(np.arange(80), 10), RNG.integers(0, 3, size=800)
+TIES = {"ties": "rows"}
 RARE = RNG.permutation(200) < 4
 
 CONSTANT: list[tuple[str, Any, tuple[Any, ...]]] = [
@@ -39,6 +40,7 @@ CONSTANT: list[tuple[str, Any, tuple[Any, ...]]] = [
     ("no column of X varies", LinearRegressor(), (np.ones((200, 2)), NUMBERS)),
     ("rare .*class_weight='balanced'", LinearClassifier(tol=1e-10), (X, RARE)),
     ("asks for no margin", LinearClassifier(loss="perceptron"), (X, NUMBERS > 0)),
+    ("pairwise_rank', or ties='together'", Ranker(loss="mrr", loss_params=TIES), (DOCUMENTS, NOISE, QUERIES)),
     *[
         (f"bound of the loss '{loss}' is flat", Ranker(loss=loss, lam=lam), (DOCUMENTS, NOISE, QUERIES))
         for loss in ("ndcg", "mrr", "expected_rank_utility")
