@@ -512,6 +512,40 @@ def simplex_step(g: Annotated[NDArray[numpy.float64], dict(shape=(None,), order=
     out = argmax over t on the simplex of <g, t> - 1/2 sum_c q_c (t_c - theta_c)^2.
     """
 
+class JointRows:
+    """Rows whose losses are the largest of few-entry linear functions."""
+
+    @staticmethod
+    def of_labels(indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], k: int, margin: float) -> JointRows: ...
+
+    @staticmethod
+    def of_tree(parents: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], classes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], y: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], delta: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> JointRows: ...
+
+    def epoch(self, X: Matrix, weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, scale: float, q: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], inverse: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None, constant: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, lam: float, W: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], theta: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], active: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], key: int, reach: float) -> tuple[float, float, float, int, int, int]:
+        """
+        One visit to each active row in random order; changes W, theta and the order of active.
+
+        Returns what `dual_epoch` does.
+        """
+
+    def check(self, F: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, scale: float, theta: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], reach: float, active: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')]) -> tuple[float, float, float, float, int]:
+        """
+        Sums over all rows with true scores F; fills active with all rows, settled ones last.
+        """
+
+    def best(self, F: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], theta: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')]) -> None:
+        """Write the vertices that are the loss at the scores F."""
+
+    def level(self, theta: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, scale: float) -> bool:
+        """
+        Change theta so that the weighted slopes of each label add up to less, to 0 but for rounding if it can.
+
+        False if there was nothing but rounding to change.
+        """
+
+    def slopes(self, theta: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, scale: float, out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')]) -> None:
+        """Write the weighted slopes of theta."""
+
 class ChainEmissions:
     """Scores of tokens, tokens x padded labels, from their attributes."""
 
