@@ -38,7 +38,7 @@ def multilabel(name):
 
 
 def hierarchy(name):
-    """Return X, its columns scaled to 1, nodes, and the loss; of several paths of a row the first of the longest counts."""
+    """Return X with columns scaled to 1, nodes and the loss; the first of the longest paths of a row counts."""
     with lzma.open(DATA / name / f"{name.removeprefix('hier_')}.xz", "rt") as text:
         lines = [line.partition(" ")[::2] for line in text]
     paths = [max(paths.split("@"), key=lambda path: path.count("/")) for paths, _ in lines]

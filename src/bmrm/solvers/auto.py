@@ -100,8 +100,8 @@ class Auto(Solver, name="auto"):
     `softmax` and other smooth       `newton`, then `lbfgs`; the latter first beyond 1000 columns (`row_lbfgs` beyond
     losses of several scores, l2     3 columns for each row) or where m q <= 500, unless coordinates are free or the
                                      classes' blocks cost less than a pass (few columns: 3 to 4 steps will do)
-    `multiclass_hinge`,              `dual_coordinate`; with more than 5 free constants it is not left for slow progress,
-    `multilabel_hinge` without       because bundle methods have no bound before they have more planes than constants
+    `multiclass_hinge`,              `dual_coordinate`; with more than 5 free constants it is kept where progress is
+    `multilabel_hinge` without       slow: bundle methods have no bound before they have more planes than constants
     costs, `hierarchical_hinge`, l2
     smooth, l2 or no penalty         `lbfgs`
     smooth, l1 or elastic net        `owlqn_star` (20000 x 50 in two shards, logistic, 1e-6: 15 steps, `ls_bmrm` 376)

@@ -216,7 +216,8 @@ class _Bound:
             self.bundle = bundle or new_bundle(problem, 30)
             if tuple(regularizer.free) == risk.unpenalized:
                 self._flat = FlatBound(problem)
-                self.constants = self.constants if risk.vectors is None else regularizer.free
+                if isinstance(risk, LinearRisk) and risk.vectors is not None:
+                    self.constants = regularizer.free
 
     def __call__(self, point: DualPoint, offset: float, rounding: float, a: Array | None, upper: float) -> float:
         lam = self.problem.lam
