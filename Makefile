@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 CORE   := CMakeLists.txt pyproject.toml $(wildcard cpp/*/*.hpp cpp/*/*.cpp cpp/*/*/*.hpp cpp/*/*/*/*.hpp)
 CPP    := $(wildcard cpp/*/*.hpp cpp/*/*.cpp cpp/*/*/*.hpp cpp/*/*/*/*.hpp tests/cpp/*.cpp)
 
-.PHONY: demo test test-all lint format stub bench bench-peers papers docs sanitize clean
+.PHONY: demo test test-all hunt lint format stub bench bench-peers papers docs sanitize clean
 
 demo: $(VENV)/.installed
 	$(BIN)/bmrm demo --output demo-output
@@ -15,6 +15,10 @@ test: $(VENV)/.installed
 
 test-all: $(VENV)/.installed sanitize
 	$(BIN)/python -m pytest -n auto --dist worksteal
+
+# Half an hour of random problems. ARGS="--minutes 5 --seed 7" for others; --help lists the options.
+hunt: $(VENV)/.installed
+	$(BIN)/python -m bmrm.testing $(ARGS)
 
 lint: $(VENV)/.linters
 	$(BIN)/ruff check .
