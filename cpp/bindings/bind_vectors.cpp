@@ -13,6 +13,7 @@
 #include "bmrm/kernel/checks.hpp"
 #include "bmrm/kernel/elastic.hpp"
 #include "bmrm/kernel/gram.hpp"
+#include "bmrm/kernel/sum.hpp"
 
 namespace nb = nanobind;
 
@@ -35,12 +36,12 @@ auto dual(const In<double>& c, double lam, const In<double>& u, const In<double>
   return std::make_pair(value, give(std::move(w)));
 }
 
-// In blocks, so that rounding errors grow with their number and not with that of the entries.
+// In blocks, whose sums are compensated: rounding errors do not grow with the number of entries.
 double blocked_dot(const double* a, const double* b, std::size_t n) {
-  constexpr std::size_t kBlock = 1024;
-  double sum = 0.0;
-  for (std::size_t i = 0; i < n; i += kBlock) sum += dot(a + i, b + i, std::min(kBlock, n - i));
-  return sum;
+  constexpr std::size_t kBlock = 64;
+  Sum sum;
+  for (std::size_t i = 0; i < n; i += kBlock) sum.add(dot(a + i, b + i, std::min(kBlock, n - i)));
+  return sum.value();
 }
 
 double inner(const In<double>& a, const In<double>& b) {

@@ -183,7 +183,8 @@ class TreeDual(JointDual):
         return theta
 
     def _offsets(self, theta: Array) -> Array:
-        return np.einsum("ic,ic->i", theta, self._costs[self._ids])
+        offsets: Array = np.einsum("ic,ic->i", theta, self._costs[self._ids])
+        return offsets
 
     def _levelled(self, theta: Array) -> Array:
         return levelled_classes(theta, self._ids, self.risk.full_weight)

@@ -138,7 +138,8 @@ class StructuredRisk(Risk):
         def one(i: int) -> tuple[float, Any]:
             value, expected = model.log_partition(X[i], w.copy())
             own = float(truths[i][1] @ w[truths[i][0]])
-            if not value - own >= -LIE * (1.0 + abs(value) + abs(own)):
+            size = sum(float(np.abs(v) @ np.abs(w[j])) for j, v in (truths[i], as_pair(expected, self.dim)))
+            if not value - own >= -LIE * (1.0 + abs(value) + size):
                 raise OracleError(
                     f"example {i}: the log partition of {type(model).__name__} is {value:.6g}, less than the score "
                     f"{own:.6g} of the true output alone"
@@ -204,15 +205,16 @@ def _(risk: StructuredRisk) -> dict[str, Any]:
 class _StructuredPoint(Point):
     """A point whose rounding is that of the scores, which may be much larger than the loss.
 
-    Of the other outputs the worst one counts: what a model makes of all others, only the model knows.
+    With T = sum_i p_i |phi(x_i, y_i)|, those of the true outputs are of size <T, |w|>, those of the outputs that make the
+    subgradient a of size <T + |a|, |w|> at most.
     """
 
     @property
     def rounding(self) -> float:
         risk = self.risk
         assert isinstance(risk, StructuredRisk)
-        others = _core.inner_of_sizes(self.subgradient, self.w)
-        return 8.0 * _EPS * (abs(self.value) + _core.inner_of_sizes(risk.sizes_of_truths, self.w) + others)
+        truths = _core.inner_of_sizes(risk.sizes_of_truths, self.w)
+        return 8.0 * _EPS * (abs(self.value) + 2.0 * truths + _core.inner_of_sizes(self.subgradient, self.w))
 
     @property
     def plane(self) -> tuple[Array, float]:

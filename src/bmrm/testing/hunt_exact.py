@@ -28,6 +28,7 @@ from bmrm.testing.hunt_numbers import (
 
 _EPS = Fraction(np.finfo(np.float64).eps)
 _ROUNDED = 4 * _EPS  # of J: the weights p_i, 1 / m and lam Omega are rounded once or twice before anything is summed
+_SMALLEST = Fraction(1e-300)  # beside the slack: exponentials are not told from each other below 3e-308
 _UNKNOWN = Fraction(1e-9)  # of J, where a formula is not known and the loss itself is asked, in floats
 _MOST_OUTPUTS = 300  # of one example: beyond, the model itself is asked
 _PARTS = {"l2", "l1", "elastic_net", "zero"}
@@ -51,7 +52,7 @@ class Objective:
         except Overflow:
             return np.inf, ZERO
         value = self.lam * penalty + sum(terms, ZERO)
-        return value, relative * (self.lam * penalty + sum(map(abs, terms), ZERO))
+        return value, relative * (self.lam * penalty + sum(map(abs, terms), ZERO)) + _SMALLEST
 
 
 def omega(regularizer: Regularizer, w: Array) -> Number | None:

@@ -12,7 +12,7 @@ namespace bmrm {
 
 struct ConjugateSum {
   double value = 0.0;
-  double size = 0.0;  // sum of the absolute values: what rounding errors are measured by
+  double size = 0.0;  // of all terms: what rounding errors are measured by
 };
 
 template <class L, class Body>
@@ -32,9 +32,8 @@ inline ConjugateSum conjugate_sum(const AnyScalarLoss& any, std::span<const doub
         with_conjugate(one, [&](const auto& loss) {
           for (std::size_t i = 0; i < s.size(); ++i) {
             if (rows.at(i) == 0.0) continue;
-            const double term = rows.at(i) * conjugate(loss, theta * s[i], rows.y[i]);
-            value.add(term);
-            size.add(std::abs(term));
+            value.add(rows.at(i) * conjugate(loss, theta * s[i], rows.y[i]));
+            size.add(rows.at(i) * conjugate_size(loss, theta * s[i], rows.y[i]));
           }
         });
       },

@@ -55,14 +55,15 @@ template <class L>
 LossSum loss_on_rows(const L& loss, const double* f, const Rows& rows, std::size_t begin, std::size_t end, double* l) {
   constexpr std::size_t kStep = 256;
   double value[kStep];
-  LossSum sum;
+  Sum sum;
+  double slope = 0.0;
   for (std::size_t first = begin; first < end; first += kStep) {
     const std::size_t some = std::min(kStep, end - first);
     loss_terms(loss, f + first, rows.y.data() + first, counts_from(rows, first), some, value, l + first);
-    sum.value += sum_of(value, some);
-    sum.slope += sum_of(l + first, some);
+    sum.add(sum_by_halves(value, some));
+    slope += sum_of(l + first, some);
   }
-  return sum;
+  return {sum.value(), slope};
 }
 
 inline LossSum loss_on_rows(const AnyScalarLoss& loss, const double* f, const Rows& rows, std::size_t begin,

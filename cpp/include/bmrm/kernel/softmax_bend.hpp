@@ -26,7 +26,7 @@ inline void softmax_shares(const double* F, std::size_t n_rows, std::size_t k, d
   each_bend_row(n_rows, n_threads, [&](std::size_t i) {
     const double* f = F + i * k;
     double* e = shares + i * k;
-    const double factor = 1.0 / SoftmaxRows::shares(f, k, *std::max_element(f, f + k), e);
+    const double factor = 1.0 / (1.0 + SoftmaxRows::shares(f, k, e).others);
     for (std::size_t c = 0; c < k; ++c) e[c] *= factor;
   });
 }

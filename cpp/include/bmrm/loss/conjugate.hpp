@@ -67,16 +67,21 @@ inline double conjugate(const Huber& loss, double s, double y) {
 inline Interval slope_range(const Huber& loss, double) { return {-loss.delta, loss.delta}; }
 inline double largest_curvature(const Huber&) { return 1.0; }
 
+// With u = s / y, x log x - x - (y log y - y) of x = s + y is s log y + y ((1 + u) log(1 + u) - u).
 inline double conjugate(const Poisson&, double s, double y) {
-  const double x = s + y;
-  return outside(x >= 0.0, entropy(x) - x - (y > 0.0 ? entropy(y) - y : 0.0));
+  if (y <= 0.0) return outside(s >= 0.0, entropy(s) - s);
+  const double u = s / y;
+  return outside(u >= -1.0, s * std::log(y) + y * ((u > -1.0 ? (1.0 + u) * std::log1p(u) : 0.0) - u));
 }
 inline Interval slope_range(const Poisson&, double y) { return {-y, kInfinity}; }
 inline double largest_curvature(const Poisson&) { return kInfinity; }
 
-// The sup is attained where the slope passes s: on the piece whose slopes enclose it, or at a knot.
-inline double conjugate(const PiecewiseQuadratic& loss, double s, double y) {
-  const double t = s * loss.inner_slope(y);
+// Where the sup is attained, +-infinity if it is not: on the piece whose slopes enclose t, or at a knot.
+struct Attained {
+  std::size_t k;
+  double z;
+};
+inline Attained attained(const PiecewiseQuadratic& loss, double t) {
   std::size_t k = 0;
   while (k < loss.knots.size() && t > loss.on_piece(static_cast<int>(k), loss.knots[k]).slope) ++k;
   const double from = k > 0 ? loss.knots[k - 1] : -kInfinity;
@@ -84,6 +89,11 @@ inline double conjugate(const PiecewiseQuadratic& loss, double s, double y) {
   const double* p = loss.coefficients.data() + 3 * k;
   double z = p[0] > 0.0 ? std::clamp((t - p[1]) / (2.0 * p[0]), from, to) : (t > p[1] ? to : from);
   if (p[0] <= 0.0 && t == p[1] && !std::isfinite(from)) z = std::isfinite(to) ? to : 0.0;
+  return {k, z};
+}
+inline double conjugate(const PiecewiseQuadratic& loss, double s, double y) {
+  const double t = s * loss.inner_slope(y);
+  const auto [k, z] = attained(loss, t);
   if (!std::isfinite(z)) return kInfinity;
   const double of_argument = t * z - loss.on_piece(static_cast<int>(k), z).value;
   return of_argument + (loss.of == PiecewiseQuadratic::Of::kResidual ? s * y : 0.0);
@@ -98,6 +108,29 @@ inline double largest_curvature(const PiecewiseQuadratic& loss) {
   double largest = 0.0;
   for (std::size_t k = 0; k <= loss.knots.size(); ++k) largest = std::max(largest, 2.0 * loss.coefficients[3 * k]);
   return largest;
+}
+
+// How large the terms are that cancel in a conjugate: what its rounding is measured by.
+template <class L>
+double conjugate_size(const L& loss, double s, double y) {
+  return std::abs(conjugate(loss, s, y));
+}
+inline double conjugate_size(const Exponential&, double s, double y) {
+  const double x = -s * y;
+  return std::abs(entropy(x)) + x;
+}
+inline double conjugate_size(const SquaredEpsilonInsensitive& loss, double s, double y) {
+  return std::abs(s) * (0.5 * std::abs(s) + std::abs(y) + loss.eps);
+}
+inline double conjugate_size(const Poisson& loss, double s, double y) {
+  const double log = y > 0.0 ? std::abs(std::log(y)) : 0.0;
+  return std::abs(conjugate(loss, s, y)) + std::abs(s) * (1.0 + 2.0 * log);
+}
+inline double conjugate_size(const PiecewiseQuadratic& loss, double s, double y) {
+  const auto [k, z] = attained(loss, s * loss.inner_slope(y));
+  if (!std::isfinite(z)) return kInfinity;
+  const double* p = loss.coefficients.data() + 3 * k;
+  return std::abs(s) * (std::abs(z) + std::abs(y)) + (p[0] * std::abs(z) + std::abs(p[1])) * std::abs(z) + std::abs(p[2]);
 }
 
 template <class L>

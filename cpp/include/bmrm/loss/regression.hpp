@@ -96,12 +96,17 @@ struct Huber {
   }
 };
 
-// exp(f) - y f + (y log y - y): the constant makes the smallest value 0.
+// exp(f) - y f + (y log y - y): the constant makes the smallest value 0. With d = f - log y it is y (exp(d) - 1 - d),
+// which keeps its digits where large terms cancel.
 struct Poisson {
   ValueSlope operator()(double f, double y) const {
+    const double d = y > 0.0 ? f - std::log(y) : kInfinity;
+    if (d <= 1.0) {
+      const double grown = std::expm1(d);
+      return {y * (grown - d), y * grown};
+    }
     const ValueSlope e = capped_exp(f);
-    const double constant = y > 0.0 ? y * std::log(y) - y : 0.0;
-    return {e.value - y * f + constant, e.slope - y};
+    return {y > 0.0 ? e.value - y * (1.0 + d) : e.value, e.slope - y};
   }
   double curvature(double f, double) const { return capped_exp(f).slope; }
   ProxPoint prox(double v, double y, double q) const {

@@ -176,36 +176,47 @@ struct SoftmaxRows {
   std::size_t k;
   std::span<const std::int32_t> y;
 
-  // Shares exp(f_c - largest) in e; returns their sum.
-  static double shares(const double* f, std::size_t k, double largest, double* e) {
-    for (std::size_t c = 0; c < k; ++c) e[c] = exp_of_negative(f[c] - largest);
-    double sum = 0.0;
-    for (std::size_t c = 0; c < k; ++c) sum += e[c];
-    return sum;
+  // The class with the largest score, whose share is 1, and the sum of the other shares. Where that is small, neither
+  // the loss nor the slope of the top may be a difference from 1.
+  struct Shares {
+    std::size_t top;
+    double others;
+  };
+
+  // Writes the shares exp(f_c - f_top).
+  static Shares shares(const double* f, std::size_t k, double* e) {
+    const auto top = static_cast<std::size_t>(std::max_element(f, f + k) - f);
+    for (std::size_t c = 0; c < k; ++c) e[c] = exp_of_negative(f[c] - f[top]);
+    double others = 0.0;
+    for (std::size_t c = 0; c < top; ++c) others += e[c];
+    for (std::size_t c = top + 1; c < k; ++c) others += e[c];
+    return {top, others};
   }
 
   double loss(std::size_t i, const double* f, double c, double* l) const {
     const auto y0 = static_cast<std::size_t>(y[i]);
-    const double largest = *std::max_element(f, f + k), sum = shares(f, k, largest, l);
-    const double rest = sum - l[y0];  // without the true class: its slope must not cancel
+    const auto [top, others] = shares(f, k, l);
+    const double sum = 1.0 + others;
+    const double rest = y0 == top ? others : sum - l[y0];
     for (std::size_t j = 0; j < k; ++j) l[j] *= c / sum;
     l[y0] = -c * rest / sum;
-    return c * (std::log(sum) + (largest - f[y0]));
+    return c * (std::log1p(others) + (f[top] - f[y0]));
   }
 
   OnLine at(std::size_t i, const double* f, const double* g, double t, Side) const {
     const auto y0 = static_cast<std::size_t>(y[i]);
-    double largest = -std::numeric_limits<double>::infinity();
-    for (std::size_t c = 0; c < k; ++c) largest = std::max(largest, f[c] + t * g[c]);
-    double sum = 0.0, first = 0.0, second = 0.0;
+    std::size_t top = 0;
+    for (std::size_t c = 1; c < k; ++c) top = f[c] + t * g[c] > f[top] + t * g[top] ? c : top;
+    const double largest = f[top] + t * g[top];
+    double others = 0.0, first = 0.0, second = 0.0;
     for (std::size_t c = 0; c < k; ++c) {
       const double e = exp_of_negative((f[c] + t * g[c]) - largest), d = g[c] - g[y0];
-      sum += e;
+      others += c == top ? 0.0 : e;
       first += e * d;
       second += e * d * d;
     }
-    const double mean = first / sum;
-    return {std::log(sum) + (largest - (f[y0] + t * g[y0])), mean, std::max(0.0, second / sum - mean * mean), 0};
+    const double sum = 1.0 + others, mean = first / sum;
+    return {std::log1p(others) + (largest - (f[y0] + t * g[y0])), mean, std::max(0.0, second / sum - mean * mean), 0};
   }
 
   void extreme(std::size_t i, const double* f, const double*, double c, double* l) const { loss(i, f, c, l); }
