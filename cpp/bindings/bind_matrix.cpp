@@ -198,8 +198,9 @@ void bind_matrix(nb::module_& m) {
       .def_prop_ro("n_cols", &Matrix::n_cols)
       .def_prop_ro("n_entries", &Matrix::n_entries)
       .def_prop_ro("fuses", &Matrix::fuses, "Whether evaluate reads the data once instead of twice.")
-      .def("sum_depth", &Matrix::sum_depth, "k"_a = 1,
-           "The most additions on the way of one row's term into an entry of X' g, or of X' G for k slopes of each row.")
+      .def(
+          "sum_depth", &Matrix::sum_depth, "k"_a = 1,
+          "The most additions on the way of one row's term into an entry of X' g, or of X' G for k slopes of each row.")
       .def("dot", &dot, "w"_a, "out"_a, "n_threads"_a = 1, "out = X w")
       .def("tdot", &tdot, "g"_a, "out"_a, "n_threads"_a = 1, "out = X' g")
       .def("dot_wide", &dot_wide, "W"_a, "out"_a, "n_threads"_a = 1, "out = X W, for k scores of each row")

@@ -205,8 +205,8 @@ def _(risk: StructuredRisk) -> dict[str, Any]:
 class _StructuredPoint(Point):
     """A point whose rounding is that of the scores, which may be much larger than the loss.
 
-    With T = sum_i p_i |phi(x_i, y_i)|, those of the true outputs are of size <T, |w|>, those of the outputs that make the
-    subgradient a of size <T + |a|, |w|> at most.
+    With T = sum_i p_i |phi(x_i, y_i)|, those of the true outputs are of size <T, |w|>, those of the outputs that make
+    the subgradient a of size <T + |a|, |w|> at most.
     """
 
     @property

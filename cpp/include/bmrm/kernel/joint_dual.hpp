@@ -89,12 +89,16 @@ class LabelRows {
     const double *f = row.f, *q = row.q;
     moves[0] = {e.up(margin_), q[e.wrong] + q[e.right], 1.0 - e.rho, e.right, e.wrong, 0};
     if (e.in_use()) {
-      moves[1] = {-(margin_ + f[e.idle_wrong] - f[e.idle_right]), q[e.idle_wrong] + q[e.idle_right],
-                  std::min(theta[e.idle_wrong], -theta[e.idle_right]), e.idle_wrong, e.idle_right, 1};
-      moves[2] = {f[e.wrong] - f[e.idle_wrong], q[e.wrong] + q[e.idle_wrong], theta[e.idle_wrong], e.idle_wrong,
-                  e.wrong, 2};
-      moves[3] = {f[e.idle_right] - f[e.right], q[e.right] + q[e.idle_right], -theta[e.idle_right], e.right,
-                  e.idle_right, 3};
+      moves[1] = {-(margin_ + f[e.idle_wrong] - f[e.idle_right]),
+                  q[e.idle_wrong] + q[e.idle_right],
+                  std::min(theta[e.idle_wrong], -theta[e.idle_right]),
+                  e.idle_wrong,
+                  e.idle_right,
+                  1};
+      moves[2] = {
+          f[e.wrong] - f[e.idle_wrong], q[e.wrong] + q[e.idle_wrong], theta[e.idle_wrong], e.idle_wrong, e.wrong, 2};
+      moves[3] = {
+          f[e.idle_right] - f[e.right], q[e.right] + q[e.idle_right], -theta[e.idle_right], e.right, e.idle_right, 3};
     }
     const JointMove* best = nullptr;
     for (const JointMove& one : moves)
@@ -116,10 +120,10 @@ class LabelRows {
     if (alpha < least) put(theta, row, largest(theta, -1.0), least - alpha);
   }
 
-  // Moves beta between labels so that sum_i p_i theta_i comes nearer to 0: from labels above to labels below, within rows
-  // where both are wrong, in proportion to the beta there. Where most of a label's beta has to go, or nearly all rows
-  // have it, beta and alpha of its rows get smaller instead. Exact but for rounding where neither is the case. False if nothing
-  // but rounding was left to move.
+  // Moves beta between labels so that sum_i p_i theta_i comes nearer to 0: from labels above to labels below, within
+  // rows where both are wrong, in proportion to the beta there. Where most of a label's beta has to go, or nearly all
+  // rows have it, beta and alpha of its rows get smaller instead. Exact but for rounding where neither is the case.
+  // False if nothing but rounding was left to move.
   bool level(double* theta, const Shares& shares) const;
 
  private:
@@ -293,8 +297,8 @@ inline bool LabelRows::level(double* theta, const Shares& shares) const {
   return true;
 }
 
-// Classes that are nodes of a tree: vertices path(c) - path(y) at the cost delta(y, c). theta lies on the simplex of the
-// classes.
+// Classes that are nodes of a tree: vertices path(c) - path(y) at the cost delta(y, c). theta lies on the simplex of
+// the classes.
 class TreeRows {
  public:
   TreeRows(std::vector<std::int64_t> parents, std::vector<std::int64_t> classes, std::vector<std::int32_t> y,
@@ -424,7 +428,14 @@ template <class View, class Rows>
 class JointDual {
  public:
   JointDual(const View& X, const Rows& rows, const JointProblem& problem, std::span<double> W, std::span<double> theta)
-      : X_(X), rows_(rows), problem_(problem), W_(W), theta_(theta), k_(rows.n_scores()), f_(k_), q_(k_),
+      : X_(X),
+        rows_(rows),
+        problem_(problem),
+        W_(W),
+        theta_(theta),
+        k_(rows.n_scores()),
+        f_(k_),
+        q_(k_),
         changes_(k_) {}
 
   // Visits the active rows once, in random order; those that turn out to be settled are moved to the end.
@@ -447,7 +458,8 @@ class JointDual {
   }
 
  private:
-  static constexpr int kMoves = 4;          // in a visit: with 8 or 16 epochs are 1.3 times slower, and no fewer (350 classes of a tree)
+  static constexpr int kMoves =
+      4;  // in a visit: with 8 or 16 epochs are 1.3 times slower, and no fewer (350 classes of a tree)
   static constexpr double kShare = 0.05;   // of the first move's gain: moves that gain less wait for the next visit
   static constexpr double kLeast = 1e-15;  // changes of slopes below are rounding
 

@@ -130,7 +130,8 @@ inline double conjugate_size(const PiecewiseQuadratic& loss, double s, double y)
   const auto [k, z] = attained(loss, s * loss.inner_slope(y));
   if (!std::isfinite(z)) return kInfinity;
   const double* p = loss.coefficients.data() + 3 * k;
-  return std::abs(s) * (std::abs(z) + std::abs(y)) + (p[0] * std::abs(z) + std::abs(p[1])) * std::abs(z) + std::abs(p[2]);
+  return std::abs(s) * (std::abs(z) + std::abs(y)) + (p[0] * std::abs(z) + std::abs(p[1])) * std::abs(z) +
+         std::abs(p[2]);
 }
 
 template <class L>
