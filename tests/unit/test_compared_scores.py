@@ -157,8 +157,23 @@ def test_constants_of_queries_are_unseen(query, rng):
     X = np.c_[rng.normal(size=24), np.full(24, 0.1), np.repeat(rng.normal(size=6), 4), np.zeros(24)]
     risk = LinearRisk(X, y, loss, groups=query, n_threads=1)
     problem = Problem(risk, "zero", 1.0)
-    assert problem.regularizer.held.tolist() == ([1] if query is None else [1, 2])
-    assert 3 in problem.regularizer.free
+    assert problem.regularizer.held.tolist() == ([1, 3] if query is None else [1, 2, 3])
+    assert 0 in problem.regularizer.free
+
+
+@pytest.mark.parametrize("make", [L1, L2, ElasticNet, None], ids=["l1", "l2", "elastic_net", "zero"])
+@pytest.mark.parametrize("loss", ["ordinal", "roc_area", "pairwise_rank"])
+def test_indicators_that_add_up_to_1(loss, make):
+    rng = np.random.default_rng(4)
+    X = np.c_[rng.normal(size=(40, 2)), np.eye(3)[rng.integers(0, 3, 40)]]
+    y = np.sign(rng.normal(size=40)) if loss == "roc_area" else rng.integers(0, 3, 40).astype(float)
+    risk = LinearRisk(X, y, loss, groups=np.arange(40) % 5 if loss == "pairwise_rank" else None, n_threads=1)
+    regularizer = Zero() if make is None else make(weights=[1.0, 1.0, 0.0, 0.0, 0.0])
+    problem = Problem(risk, regularizer, 0.01)
+    assert problem.regularizer.held.tolist() == [4]
+    result = solve(problem, tol=1e-6, max_iter=300)
+    assert result.converged
+    assert np.abs(result.w).max() < 100.0
 
 
 def test_what_is_unseen_depends_on_what_is_free():
