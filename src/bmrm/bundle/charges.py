@@ -134,6 +134,8 @@ def _rough(regularizer: Regularizer, lam: float, w: Array, errors: Errors, near:
 
     Without any squares 10 |e| |near|; inf where only some coordinates have one.
     """
+    if isinstance(regularizer, Separable) and Trait.QUADRATIC in regularizer.traits and regularizer.weights is None:
+        return errors.norm * (math.sqrt(_core.inner(w, w)) + errors.norm / (2.0 * lam * float(regularizer.parts[1][0])))
     squares = _squares(regularizer, w.size)
     free = regularizer.free.size if isinstance(regularizer, Separable) else 0
     n = w.size - free if free <= errors.n_constants and not squares[w.size - free :].any() else w.size
