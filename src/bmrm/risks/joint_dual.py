@@ -168,7 +168,7 @@ class TreeDual(JointDual):
     >>> rows = TreeDual(risk, np.ones(4), lam=0.5)
     >>> point = rows.flat()
     >>> rows.epoch(point, key=1, reach=np.inf).changed
-    1
+    2
     """
 
     def _compiled(self) -> tuple[_core.JointRows, int]:
