@@ -25,6 +25,7 @@ _EVEN = np.arange(1.0, 7.0) / 7.0  # of the bracket, in later ones
 _FINE = 1e-7  # of the way down: what may be left of it where a search in rounds ends
 _ENOUGH = 0.1  # a slope so much flatter than at the start ends a search by slope
 _EPS = float(np.finfo(np.float64).eps)
+_FARTHEST = 1e140  # how far steps lead at most: scores have squares too
 _BOTTOM = -1e31  # where a search on a line without a minimum ends
 
 
@@ -51,11 +52,17 @@ def minimize(
     longest = _longest_step(problem, line)
     compiled = line.terms()
     if compiled:
-        return min(_exact(problem, along, compiled, guess, accuracy), longest)
+        return _with_numbers(min(_exact(problem, along, compiled, guess, accuracy), longest), line)
     trials = _Trials(problem, along, line)
     if line.fine:
         return min(_in_rounds(trials, min(guess, longest)), longest)
     return min(_by_slope(trials, min(guess, longest), enough), longest)
+
+
+def _with_numbers(t: float, line: Line) -> float:
+    """Return t, or less where w + t d would have no squares in floating point: on lines that fall without end."""
+    longest = float(np.abs(line.direction).max(initial=0.0))
+    return t if t * longest <= _FARTHEST else _FARTHEST / longest
 
 
 def _exact(problem: Problem, along: Along, compiled: list[Any], guess: float, accuracy: float) -> float:

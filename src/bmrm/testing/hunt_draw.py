@@ -18,8 +18,10 @@ from bmrm.risks.structured import StructuredRisk
 from bmrm.structured.base import MODELS, StructuredModel
 
 _STRUCTURED = 0.04  # of all problems
-_SHAPES = {"tiny": (1, 8, 1, 6), "usual": (10, 80, 2, 20), "tall": (100, 400, 1, 5), "wide": (3, 15, 20, 80)}
-_SHARES = [0.3, 0.4, 0.15, 0.15]  # of the shapes
+_SHAPES = {  # rows and columns, least and most, and how often
+    "tiny": (1, 8, 1, 6, 0.3), "usual": (10, 80, 2, 20, 0.37), "tall": (100, 400, 1, 5, 0.15),
+    "wide": (3, 15, 20, 80, 0.15), "large": (1000, 3000, 50, 200, 0.02), "very wide": (20, 60, 500, 2000, 0.01),
+}  # fmt: skip
 _MOST_ROWS = {"group": 40, "all": 60}  # where the formulas compare rows with each other
 _DOCUMENTS = 5  # of a query at most: all their orders are tried
 _LAYOUTS = ["dense64", "dense32", "fortran", "csr32", "csr64", "csr of float32"]
@@ -180,7 +182,8 @@ def _size(rng: np.random.Generator, traits: list[str], what: str) -> float:
 
 
 def _matrix(loss: Loss, rng: np.random.Generator, traits: list[str]) -> Array:
-    least_m, most_m, least_d, most_d = _SHAPES[str(rng.choice(list(_SHAPES), p=_SHARES))]
+    shares = [share for *_, share in _SHAPES.values()]
+    least_m, most_m, least_d, most_d, _ = _SHAPES[str(rng.choice(list(_SHAPES), p=shares))]
     m, d = int(rng.integers(least_m, most_m + 1)), int(rng.integers(least_d, most_d + 1))
     if loss.couples != "row":  # which have something to compare
         m = int(np.clip(m, 4, _MOST_ROWS[loss.couples]))

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from bmrm._traits import Trait
 from bmrm.certificate import ATOL, Status
 from bmrm.driver import solve
 from bmrm.problem import Problem, missing
@@ -24,7 +25,7 @@ from bmrm.result import Result
 from bmrm.solvers import SOLVERS
 from bmrm.testing.hunt_draw import drawn
 from bmrm.testing.hunt_exact import Objective
-from bmrm.testing.hunt_numbers import ZERO, Number
+from bmrm.testing.hunt_numbers import ONE, ZERO, Number
 
 LATE = 0.5  # seconds that `solve` may take beyond max_seconds; a pass over such small data takes less
 _SOLVERS = 5  # tried on each problem: `auto` and some of the others
@@ -177,11 +178,13 @@ class Judge:
         exact = {name: objective.at(result.w) for name, result in results.items() if np.isfinite(result.w).all()}
         zero = objective.at(objective.problem.regularizer.clip(np.zeros(objective.problem.risk.dim)))
         least = min([*exact.items(), ("the start", zero)], key=lambda item: item[1][0])
+        free = Trait.FREE_COORDINATES in objective.problem.traits
+        unknown = Fraction(ATOL) * min(ONE, abs(zero[0])) if free and zero[0] < np.inf else ZERO
         for name, result in results.items():
-            self._judge_bounds(name, result, exact.get(name), least)
+            self._judge_bounds(name, result, exact.get(name), least, unknown)
             self._judge_status(name, result, exact.get(name), zero[0])
 
-    def _judge_bounds(self, name: str, result: Result, own: Any, least: tuple[str, Any]) -> None:
+    def _judge_bounds(self, name: str, result: Result, own: Any, least: tuple[str, Any], unknown: Number) -> None:
         upper, lower = result.certificate.upper, result.certificate.lower
         if own is None:
             self.note("outside", name, f"w is not finite: {result.w[~np.isfinite(result.w)][:3]}")
@@ -195,7 +198,7 @@ class Judge:
         elif np.isfinite(upper) and Fraction(upper) < value - slack:
             self.note("upper below J", name, f"upper {upper!r} is {excess(value - Fraction(upper), value)} below J(w)")
         who, (best, slack) = least
-        if np.isfinite(lower) and best < np.inf and Fraction(lower) > best + slack:
+        if np.isfinite(lower) and best < np.inf and Fraction(lower) > best + slack + unknown:
             more = excess(Fraction(lower) - best, best)
             self.note("lower above J", name, f"lower {lower!r} is {more} above J at the point of {who}")
 
