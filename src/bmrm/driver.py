@@ -96,7 +96,8 @@ def solve(
     refused = refusal(chosen, problem, SOLVERS)
     if refused:
         raise ValueError(refused)
-    with without_deadline() as outer:  # only steps are cut
+    # Only steps are cut. Numbers that overflow are looked at where they matter: a warning tells users nothing.
+    with without_deadline() as outer, np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         run = _Run(problem, chosen, tol, max_iter, max_seconds, monitor, outer)
         if checkpoint is not None:
             run.keeper = Keeper(checkpoint, problem, chosen, seed)

@@ -94,6 +94,8 @@ def charged_dual(
         if rough <= worth(b + value, upper):
             return Charged(b + value - rough - _rounding(c, w, value, b), c, rough)
     e = errors.each()
+    if not np.isfinite(e).all():  # slopes of an exponential may be as large as numbers are
+        return Charged(-math.inf, c, math.inf)
     squares = _squares(regularizer, c.size)
     charge = float(np.where(squares > 0.0, 0.0, e) @ np.minimum(box, _FAR * np.abs(near)))
     if squares.any() and isinstance(regularizer, Separable):

@@ -91,8 +91,11 @@ class Plane:
         value, size = _core.conjugate(risk.kernel, self.slopes, theta, risk.targets, risk.weight, risk.scale)
         shift = 0.0
         if risk.offset is not None:
-            terms = theta * risk.full_weight * self.slopes * risk.offset
-            shift, size = float(np.sum(terms)), size + float(np.sum(np.abs(terms)))
+            slopes = theta * risk.full_weight * self.slopes
+            shift = _core.inner(slopes, risk.offset)
+            size += _core.inner_of_sizes(slopes, risk.offset)
+        if not np.isfinite(size):  # slopes of an exponential may be as large as numbers are
+            return -np.inf
         return shift - value - (8.0 + roundings(self.slopes.size)) * UNIT * size
 
 

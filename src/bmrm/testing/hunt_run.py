@@ -66,10 +66,10 @@ def hunt(
     J of any point that any solver found, an upper bound below J(w), CONVERGED with an open gap, bounds that exclude
     each other, a w that is not finite, an exception, a crash or a hang of the process, a run that ends later than half
     a second after `max_seconds`, warnings, and output. Exact numbers are compared with a slack of 4 eps J, because
-    weights of rows and lam Omega are rounded before anything is summed. With free coordinates a lower bound may be above J
-    by 1e-12 of J at the start: nothing says how far w may go there, and what rounding leaves of a plane's slope is charged
-    up to twice the best point only. A loss without an exact formula here is
-    recomputed by its own `evaluate`, with a slack of 1e-9 J.
+    weights of rows and lam Omega are rounded before anything is summed. With free coordinates a lower bound may be
+    above J by 1e-12 of J at the start: nothing says how far w may go there, and what rounding leaves of a plane's slope
+    is charged up to twice the best point only. A loss without an exact formula here is recomputed by its own
+    `evaluate`, with a slack of 1e-9 J.
 
     The solvers run in processes of their own, which import the main module as `multiprocessing` does: a script calls
     `hunt` under ``if __name__ == "__main__":``, and plug-ins that it defines are drawn too.
