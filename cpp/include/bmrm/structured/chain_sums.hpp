@@ -253,12 +253,14 @@ class Marginals {
     return top + std::log(sum);
   }
 
-  // The same in logarithms: A holds those of the forward sums, E those of the backward sums.
+  // The same in logarithms: A holds those of the forward sums. What a label has at the end is shared out to the labels
+  // before it. Shares of a label are divided by their sum: they are those of some distribution of labelings, whatever
+  // the logarithms are rounded by, and so their plane is valid everywhere.
   double logs(const Sequence& sequence, const std::int32_t* y, double p, Room& room, double* L, double* edges,
               Share& share) const {
     const std::size_t n = sequence.n, k = layout_.k, row = layout_.row();
     const double* f = sequence.f.data();
-    double *A = room.A.data(), *B = room.E.data();
+    double* A = room.A.data();
     std::vector<double> terms(k);
     for (std::size_t t = 0; t < n; ++t) {
       for (std::size_t j = 0; j < k; ++j) {
@@ -271,36 +273,39 @@ class Marginals {
     }
     for (std::size_t j = 0; j < k; ++j) terms[j] = A[(n - 1) * row + j] + shared_.end[j];
     const double log_z = log_sum(terms.data(), k);
-    for (std::size_t t = n; t-- > 0;) {
-      for (std::size_t i = 0; i < k; ++i) {
-        if (t + 1 < n) {
-          const double* T = sequence.to(layout_, shared_, t + 1) + i * row;
-          for (std::size_t j = 0; j < k; ++j) terms[j] = T[j] + f[(t + 1) * row + j] + B[(t + 1) * row + j];
-        }
-        B[t * row + i] = t + 1 < n ? log_sum(terms.data(), k) : shared_.end[i];
-        L[t * row + i] = p * std::exp(A[t * row + i] + B[t * row + i] - log_z);
-      }
-      std::fill(L + t * row + k, L + (t + 1) * row, 0.0);
-    }
-    for (std::size_t t = 1; t < n; ++t) put_logs(sequence, t, p, log_z, room, edges, share);
+    std::fill_n(L, n * row, 0.0);
+    give_shares(p, terms);
+    std::copy_n(terms.data(), k, L + (n - 1) * row);
+    for (std::size_t t = n - 1; t > 0; --t) lead_back(sequence, t, A, terms, L, edges, share);
     if (y == nullptr) return log_z;
     double own = shared_.end[label(y, n - 1)];
     for (std::size_t t = 0; t < n; ++t) own += score_of(layout_, shared_, sequence, y, t);
     return log_z - own;
   }
 
-  void put_logs(const Sequence& sequence, std::size_t t, double p, double log_z, const Room& room, double* edges,
-                Share& share) const {
-    const std::size_t row = layout_.row();
+  // Turns logarithms into shares that add up to a mass.
+  static void give_shares(double mass, std::vector<double>& terms) {
+    const double top = *std::max_element(terms.begin(), terms.end());
+    double sum = 0.0;
+    for (double& term : terms) sum += term = std::exp(term - top);
+    for (double& term : terms) term *= mass / sum;
+  }
+
+  // Shares what the labels of token t have with those of the token before.
+  void lead_back(const Sequence& sequence, std::size_t t, const double* A, std::vector<double>& terms, double* L,
+                 double* edges, Share& share) const {
+    const std::size_t k = layout_.k, row = layout_.row();
     const double* T = sequence.to(layout_, shared_, t);
-    for (std::size_t i = 0; i < layout_.k; ++i) {
-      for (std::size_t j = 0; j < layout_.k; ++j) {
-        const double x = room.A[(t - 1) * row + i] + T[i * row + j] + sequence.f[t * row + j] + room.E[t * row + j];
-        const double q = p * std::exp(x - log_z);
-        share.transitions[i * row + j] += q;
-        if (edges != nullptr) edges[(t - 1) * layout_.table() + i * row + j] = q;
+    double* out = edges == nullptr ? nullptr : edges + (t - 1) * layout_.table();
+    if (out != nullptr) std::fill_n(out, layout_.table(), 0.0);
+    for (std::size_t j = 0; j < k; ++j) {
+      for (std::size_t i = 0; i < k; ++i) terms[i] = A[(t - 1) * row + i] + T[i * row + j];
+      give_shares(L[t * row + j], terms);
+      for (std::size_t i = 0; i < k; ++i) {
+        L[(t - 1) * row + i] += terms[i];
+        share.transitions[i * row + j] += terms[i];
+        if (out != nullptr) out[i * row + j] = terms[i];
       }
-      if (edges != nullptr) std::fill_n(edges + (t - 1) * layout_.table() + i * row + layout_.k, row - layout_.k, 0.0);
     }
   }
 

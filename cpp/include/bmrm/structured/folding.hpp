@@ -131,14 +131,19 @@ class Foldings {
     }
   };
 
-  template <class Give>
+  // A term's share of a cell, and where it belongs.
+  struct Part {
+    double share;
+    Kind kind;
+    int a, b;
+  };
+
   struct Sharer {
-    double mass;
     typename Sum::Shares& shares;
-    const Give& give;
+    std::vector<Part>& parts;
     void one(double term, Kind kind, int a, int b) const {
-      const double part = mass * shares.of(term);
-      if (part > 0.0) give(part, kind, a, b);
+      const double share = shares.of(term);
+      if (share > 0.0) parts.push_back({share, kind, a, b});
     }
     void run(double offset, const double* x, const double* y, int n, Kind kind, int a, int b) const {
       for (int k = 0; k < n; ++k) one(offset + x[k] + y[k], kind, a, b + k);
@@ -152,12 +157,17 @@ class Foldings {
     return sum.total();
   }
 
-  // Calls give for the terms that have a share of what the cell has.
+  // Calls give for the terms that have a share of what the cell has. Shares are divided by their sum: they are those of
+  // some distribution of structures, whatever the totals are rounded by, and so their plane is valid everywhere.
   template <class Each, class Give>
   static void share(double mass, double total, const Each& each, const Give& give) {
     if (!(mass > 0.0)) return;
     typename Sum::Shares shares(total);
-    each(Sharer<Give>{mass, shares, give});
+    std::vector<Part> parts;
+    each(Sharer{shares, parts});
+    double sum = 0.0;
+    for (const Part& part : parts) sum += part.share;
+    for (const Part& part : parts) give(mass * (part.share / sum), part.kind, part.a, part.b);
   }
 
   // The score of what `say` emits.

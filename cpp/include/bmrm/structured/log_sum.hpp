@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstddef>
 #include <limits>
 
 namespace bmrm {
@@ -73,5 +74,13 @@ class LogSum {
  private:
   double largest_ = kNever, sum_ = 0.0;
 };
+
+// Multiplies shares so that they add up to a mass.
+inline void scale_to(double mass, double* shares, std::size_t n) {
+  double sum = 0.0;
+  for (std::size_t k = 0; k < n; ++k) sum += shares[k];
+  const double factor = sum > 0.0 ? mass / sum : 0.0;
+  for (std::size_t k = 0; k < n; ++k) shares[k] *= factor;
+}
 
 }  // namespace bmrm

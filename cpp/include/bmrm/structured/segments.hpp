@@ -116,12 +116,19 @@ inline std::vector<Segment> best_segments(const SegmentScores& s) {
 }
 
 // The share of each segmentation is passed back from the end: a segment that ends at t gives what it has to its start,
-// and a start to the segments that end there.
+// and a start to the segments that end there. The shares of a cell are divided by their sum: they are those of some
+// distribution of segmentations, whatever the totals are rounded by, and so their plane is valid everywhere.
 class SegmentShares {
  public:
   SegmentShares(const SegmentScores& scores, const Segmentations<LogSum>& all, const SegmentCounts& counts)
-      : s_(scores), all_(all), counts_(counts), mass_(scores.n_labels), ending_(scores.max_length) {
+      : s_(scores),
+        all_(all),
+        counts_(counts),
+        mass_(scores.n_labels),
+        leading_(scores.n_labels),
+        ending_(scores.max_length) {
     for (std::size_t l = 0; l < s_.n_labels; ++l) mass_[l] = std::exp(all_.upto(s_.n_tokens, l) - all_.total());
+    scale_to(1.0, mass_.data(), s_.n_labels);
     Patience patience;
     for (std::size_t t = s_.n_tokens; t > 0; --t) {
       if (t < s_.n_tokens) lead_back(t);
@@ -136,10 +143,12 @@ class SegmentShares {
     std::fill(mass_.begin(), mass_.end(), 0.0);
     for (std::size_t l = 0; l < k; ++l) {
       LogSum::Shares shares(all_.before(t, l));
+      for (std::size_t from = 0; from < k; ++from)
+        leading_[from] = shares.of(all_.upto(t, from) + s_.pair[from * k + l]);
+      scale_to(counts_.first[t * k + l], leading_.data(), k);
       for (std::size_t from = 0; from < k; ++from) {
-        const double share = counts_.first[t * k + l] * shares.of(all_.upto(t, from) + s_.pair[from * k + l]);
-        counts_.pair[from * k + l] += share;
-        mass_[from] += share;
+        counts_.pair[from * k + l] += leading_[from];
+        mass_[from] += leading_[from];
       }
     }
   }
@@ -148,7 +157,8 @@ class SegmentShares {
     const std::size_t k = s_.n_labels;
     LogSum::Shares shares(all_.upto(t, l));
     std::size_t n = 0;
-    all_.each_ending(t, l, [&](double score, std::size_t) { ending_[n++] = mass_[l] * shares.of(score); });
+    all_.each_ending(t, l, [&](double score, std::size_t) { ending_[n++] = shares.of(score); });
+    scale_to(mass_[l], ending_.data(), n);
     counts_.last[(t - 1) * k + l] += mass_[l];
     double longer = 0.0;  // of the segments that reach at least so far back
     for (; n > 0; --n) {
@@ -163,7 +173,7 @@ class SegmentShares {
   const SegmentScores& s_;
   const Segmentations<LogSum>& all_;
   const SegmentCounts& counts_;
-  std::vector<double> mass_, ending_;
+  std::vector<double> mass_, leading_, ending_;
 };
 
 // log of the sum of exp(score) over all segmentations; the counts, 0 before, become their expected values.
