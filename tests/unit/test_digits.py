@@ -126,3 +126,30 @@ def test_a_multiclass_hinge_at_zero():
     problem = Problem(LinearRisk(X, np.arange(m) % 3, MulticlassHinge(), n_threads=1), "l1", 10.0)
     for solver in ("bmrm", "ls_bmrm", "auto"):
         assert solve(problem, solver, tol=1e-9).certificate.lower <= 1.0
+
+
+@pytest.mark.parametrize("loss", ["epsilon_insensitive", "squared_epsilon_insensitive", "huber_hinge", "poisson"])
+def test_bounds_charge_what_losses_round_within(loss):
+    """Residuals are rounded before eps is taken off; next to eps nothing else is left."""
+    from bmrm import losses
+
+    rng = np.random.default_rng(2)
+    for _ in range(200):
+        y = {"huber_hinge": np.ones(1), "poisson": rng.random(1)}.get(loss, 0.7 + 1e-9 * rng.normal(size=1))
+        made = {"epsilon_insensitive": {"eps": 0.7}, "squared_epsilon_insensitive": {"eps": 0.7}}.get(loss, {})
+        kernel = losses.get(loss, **made)
+        risk = LinearRisk([[1.0]], y, kernel, n_threads=1)
+        edge = {"huber_hinge": 1.5, "poisson": np.log(y[0])}.get(loss, 0.0)
+        w = np.array([edge + rng.normal() * (1e-12 if edge else 1e-9)])
+        f, t = Fraction(w[0]), Fraction(y[0])
+        if loss == "huber_hinge":
+            exact = max(Fraction(0), 1 + Fraction(0.5) - t * f) ** 2 / 2
+        elif loss == "poisson":
+            exact = of_poisson(w[0], y[0])
+        else:
+            exact = max(Fraction(0), abs(f - t) - Fraction(0.7))
+            exact = exact if loss == "epsilon_insensitive" else exact**2 / 2
+        point = risk.at(w)
+        assert Fraction(point.value) + Fraction(point.rounding) >= exact
+        a, b = point.plane
+        assert Fraction(a[0]) * f + Fraction(b) <= exact

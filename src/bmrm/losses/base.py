@@ -119,6 +119,10 @@ class Loss(ABC):
         """
         return float(m) if weight is None else float(np.sum(weight))
 
+    def shift_size(self, targets: Targets) -> float:
+        """Return the norm of what the loss adds to scores before terms cancel: it is rounded as the scores are."""
+        return 0.0
+
     def shift_slope(self, targets: Targets) -> float | None:
         """Return the sum of the slopes where it is the same at all scores, so that rounding has no part in it."""
         return None

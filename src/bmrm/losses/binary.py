@@ -163,6 +163,10 @@ class HuberHinge(MarginLoss, name="huber_hinge"):
     def __post_init__(self) -> None:
         positive(self.h, "h", "huber_hinge")
 
+    def shift_size(self, targets: Targets) -> float:
+        """Return the norm of 1 + h, from which margins are taken off."""
+        return (1.0 + self.h) * float(np.sqrt(len(targets)))
+
     traits = SMOOTH_PIECEWISE
 
     @classmethod

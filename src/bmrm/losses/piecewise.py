@@ -74,6 +74,12 @@ class PiecewiseQuadratic(ByFields, ScalarLoss, name="piecewise_quadratic"):
         flat = [float(x) for piece in self.coefficients for x in piece]
         return _core.piecewise_quadratic(list(self.knots), flat, self.of)
 
+    def shift_size(self, targets: Targets) -> float:
+        """Return the norm of the targets and of the coefficients: a piece adds up terms that may cancel."""
+        farthest = 1.0 + float(np.abs(self.knots).max(initial=0.0))
+        constants = float(np.abs(self.coefficients).max()) * farthest
+        return constants * float(np.sqrt(len(targets))) + float(np.linalg.norm(targets)) * (self.of == "residual")
+
     def encode(self, y: npt.ArrayLike, groups: npt.ArrayLike | None = None) -> Targets:
         """Return the targets; -1 and 1 where z is the margin."""
         values = super().encode(y, groups)

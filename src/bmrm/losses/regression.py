@@ -119,6 +119,10 @@ class EpsilonInsensitive(ScalarLoss, name="epsilon_insensitive"):
     def __post_init__(self) -> None:
         positive(self.eps, "eps", "epsilon_insensitive", allow_zero=True)
 
+    def shift_size(self, targets: Targets) -> float:
+        """Return the norm of the targets: eps is taken off a residual that is rounded."""
+        return float(np.linalg.norm(targets))
+
     @classmethod
     def examples(cls) -> list[Loss]:
         """Return a narrow and a wide tube."""
@@ -150,6 +154,10 @@ class SquaredEpsilonInsensitive(ScalarLoss, name="squared_epsilon_insensitive"):
 
     def __post_init__(self) -> None:
         positive(self.eps, "eps", "squared_epsilon_insensitive", allow_zero=True)
+
+    def shift_size(self, targets: Targets) -> float:
+        """Return the norm of the targets: eps is taken off a residual that is rounded."""
+        return float(np.linalg.norm(targets))
 
     @classmethod
     def examples(cls) -> list[Loss]:
@@ -211,6 +219,10 @@ class Poisson(ScalarLoss, name="poisson"):
 
     traits = SMOOTH
     floor = 0.0
+
+    def shift_size(self, targets: Targets) -> float:
+        """Return the norm of ones: exp(d) - 1 - d, with d = f - log y, is rounded as its terms are."""
+        return float(np.sqrt(len(targets)))
 
     def encode(self, y: npt.ArrayLike, groups: npt.ArrayLike | None = None) -> Targets:
         """Return the targets, all at least 0."""

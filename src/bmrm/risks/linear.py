@@ -52,6 +52,7 @@ class LinearRisk(Risk):
     """
 
     cheap_lines = True
+    shift_size = 0.0
 
     def __init__(
         self,
@@ -93,7 +94,7 @@ class LinearRisk(Risk):
             )
         self.offset = None if offset is None else row_vector(offset, m, "offset")
         self.dim = self.design.dim
-        self.floor = loss.floor
+        self.floor, self.shift_size = loss.floor, loss.shift_size(self.targets)
         self.unpenalized = ()
         if self.design.intercept:
             k = self.n_outputs
@@ -319,7 +320,7 @@ class LinearPoint(Point):
         does not show where X'l cancels. The rounding of the normal is charged to bounds: see `SlopesError`.
         """
         (value, slopes, _), products = self._loss, self.factors[1]
-        size = abs(value) + _core.inner_of_sizes(slopes, products)
+        size = abs(value) + _core.inner_of_sizes(slopes, products) + self.steepness * self.risk.shift_size
         return self.subgradient, value - _core.inner(slopes, products) - (8.0 + roundings(slopes.size)) * UNIT * size
 
     @property

@@ -36,8 +36,8 @@ def rounding_of(point: LinearPoint) -> float:
 
 
 def _error(point: LinearPoint, far: float) -> float:
-    """Return e from a bound of sum_j |X_j| |w_j|; a known offset is added to the scores, and that is rounded too."""
-    offset = point.risk.offset
+    """Return e from a bound of sum_j |X_j| |w_j|; what is added to the scores, offsets say, is rounded too."""
+    offset, far = point.risk.offset, far + point.risk.shift_size
     return 4.0 * _EPS * (far if offset is None else far + float(np.sqrt(_core.inner(offset, offset))))
 
 

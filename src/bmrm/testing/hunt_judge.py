@@ -25,7 +25,7 @@ from bmrm.result import Result
 from bmrm.solvers import SOLVERS
 from bmrm.testing.hunt_draw import drawn
 from bmrm.testing.hunt_exact import Objective
-from bmrm.testing.hunt_numbers import ONE, ZERO, Number
+from bmrm.testing.hunt_numbers import ZERO, Number
 
 LATE = 0.5  # seconds that `solve` may take beyond max_seconds; a pass over such small data takes less
 _SOLVERS = 5  # tried on each problem: `auto` and some of the others
@@ -179,7 +179,7 @@ class Judge:
         zero = objective.at(objective.problem.regularizer.clip(np.zeros(objective.problem.risk.dim)))
         least = min([*exact.items(), ("the start", zero)], key=lambda item: item[1][0])
         free = Trait.FREE_COORDINATES in objective.problem.traits
-        unknown = Fraction(ATOL) * min(ONE, abs(zero[0])) if free and zero[0] < np.inf else ZERO
+        unknown = Fraction(ATOL * min(1.0, abs(float(zero[0])))) if free else ZERO
         for name, result in results.items():
             self._judge_bounds(name, result, exact.get(name), least, unknown)
             self._judge_status(name, result, exact.get(name), zero[0])
