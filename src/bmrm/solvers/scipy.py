@@ -55,6 +55,8 @@ class SciPy(Solver, name="scipy"):
 
         def objective(w: Array) -> tuple[float, Array]:
             nonlocal best, upper
+            if not np.isfinite(w).all():  # it has divided by squares that are 0
+                return np.inf, np.zeros_like(w)
             point = risk.touch(w.copy())
             total = lam * regularizer.value(w) + point.value
             if np.isfinite(total):
