@@ -34,7 +34,7 @@ _OVERLAP = (
 )
 _QUERIES = (
     "the bound of the loss '{name}' is flat there: it is least where no document is told from another, for every lam, "
-    "as noisy queries make it; take the loss 'pairwise_rank'"
+    "as noisy queries make it; take the loss 'ndcg_pairs' or 'pairwise_rank'"
 )
 _TIES = ", or ties='together'"
 _WHOLE_SET = "w = 0 minimizes the bound of '{name}' for every lam; take another score, such as 'roc_area', or a hinge"

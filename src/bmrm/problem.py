@@ -79,9 +79,12 @@ class Problem:
         w = np.asarray(w, dtype=np.float64)
         return self.lam * self.regularizer.value(w) + self.risk.at(w).value
 
-    def at_most(self, w: Array) -> float:
-        """Return J(w) with what rounding may have taken off it: an upper bound of the true J(w), and so of min J."""
-        point = self.risk.at(np.asarray(w, dtype=np.float64))
+    def at_most(self, w: Array, remembered: Any = None) -> float:
+        """Return J(w) with what rounding may have taken off it: an upper bound of the true J(w), and so of min J.
+
+        With what a point at w has remembered, it costs no product with the data.
+        """
+        point = self.risk.at(np.asarray(w, dtype=np.float64), remembered)
         penalty = self.lam * self.regularizer.value(point.w)
         upper = penalty + point.value
         return upper + point.rounding + 4.0 * _EPS * penalty if np.isfinite(upper) else upper

@@ -34,7 +34,7 @@ def centered(problem: Problem, w: Array, upper: float) -> tuple[Array, float]:
     w : array
         The other coordinates stay as they are.
     upper : float
-        J(w).
+        At least J(w), rounding included; so is what is returned.
 
     Returns
     -------
@@ -51,20 +51,21 @@ def centered(problem: Problem, w: Array, upper: float) -> tuple[Array, float]:
     >>> risk = bmrm.LinearRisk([[2.0], [-2.0]], [1, -1], bmrm.losses.Hinge(), intercept=True)
     >>> problem = bmrm.Problem(risk, "l2", lam=0.5)
     >>> w, objective = centered(problem, np.array([1.0, 0.75]), upper=0.25)
-    >>> w.round(9), objective
+    >>> w.round(9), round(objective, 9)
     (array([1., 0.]), 0.25)
     """
     risk = problem.risk
     if not (isinstance(risk, LinearRisk) and risk.kernel is not None and _is_free(problem)):
         return w, upper
-    slopes = _along_constant(risk, w)
+    scores = risk.scores(w)
+    slopes = _along_constant(risk, w, scores)
     lower_end, upper_end = _leftmost(slopes), -_leftmost(_mirrored(slopes))
     if not np.isfinite(lower_end + upper_end):
         return w, upper
     shift = 0.5 * (lower_end + upper_end)
     moved = w.copy()
     moved[-1] += shift
-    objective = problem.lam * problem.regularizer.value(moved) + slopes(shift)[0]
+    objective = problem.at_most(moved, scores + shift)
     return (moved, objective) if objective <= upper + 1e-14 * max(1.0, abs(upper)) else (w, upper)
 
 
@@ -78,9 +79,8 @@ def _is_free(problem: Problem) -> bool:
     return risk.unpenalized == (last,) and last in regularizer.free and not np.isfinite(ends).any()
 
 
-def _along_constant(risk: LinearRisk, w: Array) -> Slopes:
-    """Return t -> (R, left slope, right slope) for the constant moved by t: one product with the data in all."""
-    scores = risk.scores(w)
+def _along_constant(risk: LinearRisk, w: Array, scores: Array) -> Slopes:
+    """Return t -> (R, left slope, right slope) for the constant moved by t from w with these scores."""
     line = _core.line(risk.kernel, scores, np.ones_like(scores), risk.targets, risk.weight, risk.scale)
     tilt, constant = risk.loss.tilt, float(w[-1])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bmrm.certificate import Certificate
 from bmrm.estimators.classification import LinearClassifier
 from bmrm.estimators.hierarchical import HierarchicalClassifier
+from bmrm.estimators.kernel_map import KernelMap
 from bmrm.estimators.multilabel import MultilabelClassifier
 from bmrm.estimators.novelty import NoveltyDetector
 from bmrm.estimators.ordinal import OrdinalRegressor
@@ -34,7 +35,7 @@ _ESTIMATORS = (
     SequenceLabeler,
     StructuredPredictor,
 )
-_RESULTS = (Certificate, Record, Carried, Tree)
+_RESULTS = (Certificate, KernelMap, Record, Carried, Tree)
 _MODELS = (Attributes, ChainModel, ChainWeights, FoldingModel, MatchingModel, SemiMarkovModel)
 
 

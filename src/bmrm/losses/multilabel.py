@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bmrm import _core
+from bmrm._fields import ByFields
 from bmrm._traits import Trait
 from bmrm.losses.base import Array, Loss, positive
 from bmrm.losses.vector import CompiledRows, Costs, Ids, VectorLoss, checked_classes, checked_costs
@@ -34,7 +35,7 @@ class LabelSets:
 
 
 @dataclass(frozen=True)
-class MultilabelHinge(VectorLoss, name="multilabel_hinge"):
+class MultilabelHinge(ByFields, VectorLoss, name="multilabel_hinge"):
     """max(0, Delta(z, z') + f_z' - f_z) over true z and other z': every true label above every other one.
 
     Piecewise linear. With Delta = margin everywhere it is max(0, margin + max f_z' - min f_z). A row with no label, or
