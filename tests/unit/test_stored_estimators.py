@@ -37,7 +37,7 @@ FITTED = {
         loss=PiecewiseQuadratic([0.0], [(0, -1, 0), (0, 1, 0)]), regularizer=ElasticNet(r=0.5)
     ).fit(X, X[:, 0]),
     "novelty": lambda: bmrm.NoveltyDetector(lam=0.1).fit(X + 3.0),
-    "multilabel": lambda: bmrm.MultilabelClassifier(lam=1e-3).fit(X, np.eye(3, dtype=int)[GRADES]),
+    "multilabel": lambda: bmrm.MultilabelClassifier(lam=1e-3).fit(X, (np.sort(X, axis=1)[:, 1:2] <= X).astype(int)),
     "hierarchical": lambda: bmrm.HierarchicalClassifier(lam=0.1).fit(X[:3], ["a/b", "a/c", "d"]),
     "score": lambda: bmrm.ScoreClassifier(lam=0.1).fit(X, SIGNS),
     "ordinal": lambda: bmrm.OrdinalRegressor(lam=0.1).fit(X, GRADES),
