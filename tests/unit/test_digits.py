@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from bmrm import LinearRisk, Problem, _core
+from bmrm import LinearRisk, Problem, _core, solve
 from bmrm.losses import HierarchicalSoftmax, MulticlassHinge, Poisson, Softmax, SquaredEpsilonInsensitive
 from bmrm.testing.hunt_numbers import exp, log, log_sum_exp
 
@@ -119,7 +119,6 @@ def test_products_of_long_vectors_keep_their_digits():
 
 def test_a_multiclass_hinge_at_zero():
     """A lower bound of 1.0000000000000047 where J(0) is 1."""
-    from bmrm import solve
 
     m = 379
     X = np.linspace(-1.0, 1.0, m)[:, None]
@@ -153,3 +152,17 @@ def test_bounds_charge_what_losses_round_within(loss):
         assert Fraction(point.value) + Fraction(point.rounding) >= exact
         a, b = point.plane
         assert Fraction(a[0]) * f + Fraction(b) <= exact
+
+
+def test_dual_points_at_kinks_between_two_numbers():
+    """A slope at y + eps, rounded, belongs to a kink that is no number: the plane must not gain by that."""
+    from bmrm import losses
+
+    kernel, lam, rng = losses.EpsilonInsensitive(eps=0.1), 1e-17, np.random.default_rng(3)
+    for _ in range(60):
+        X, y = rng.normal(size=(5, 6)), rng.normal(size=5)
+        exact_fit = np.linalg.lstsq(X, y, rcond=None)[0]
+        J = Fraction(lam) * sum(Fraction(w) ** 2 for w in exact_fit) / 2  # all rows lie well within eps
+        problem = Problem(LinearRisk(X, y, kernel, n_threads=1), "l2", lam)
+        result = solve(problem, "dual_coordinate", tol=0.0, max_iter=40)
+        assert Fraction(float(result.certificate.lower)) <= J

@@ -120,8 +120,8 @@ class EpsilonInsensitive(ScalarLoss, name="epsilon_insensitive"):
         positive(self.eps, "eps", "epsilon_insensitive", allow_zero=True)
 
     def shift_size(self, targets: Targets) -> float:
-        """Return the norm of the targets: eps is taken off a residual that is rounded."""
-        return float(np.linalg.norm(targets))
+        """Return the norm of |y| + eps: eps is taken off a residual that is rounded."""
+        return float(np.linalg.norm(np.abs(targets) + self.eps))
 
     @classmethod
     def examples(cls) -> list[Loss]:
@@ -156,8 +156,8 @@ class SquaredEpsilonInsensitive(ScalarLoss, name="squared_epsilon_insensitive"):
         positive(self.eps, "eps", "squared_epsilon_insensitive", allow_zero=True)
 
     def shift_size(self, targets: Targets) -> float:
-        """Return the norm of the targets: eps is taken off a residual that is rounded."""
-        return float(np.linalg.norm(targets))
+        """Return the norm of |y| + eps: eps is taken off a residual that is rounded."""
+        return float(np.linalg.norm(np.abs(targets) + self.eps))
 
     @classmethod
     def examples(cls) -> list[Loss]:

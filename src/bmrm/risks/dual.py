@@ -177,7 +177,9 @@ class Dual(ABC):
         scores = self.risk.scores(w, new=True)
         value, gap, offset, size, n_active = self._look(point, scores, reach)
         point.n_active, point.length = n_active, self.norm(point.w)
-        return Check(value, gap, offset, _ROUNDINGS * _EPS * size, w, scores)
+        # A kink may lie between two numbers: what the loss is there has the rounding of what it adds to scores.
+        kinks = 4.0 * _EPS * norm_of(self.risk.full_weight) * self.risk.shift_size
+        return Check(value, gap, offset, _ROUNDINGS * _EPS * size + kinks, w, scores)
 
     def _count(self, products: float) -> None:
         """Count products with parts of the data; their sum is rounded up."""

@@ -69,6 +69,9 @@ class BMRMLine(Solver, name="bmrm_line"):
             w, r = -combined / (lam * s), (1.0 - eta) * r + eta * b
             bundle = new_bundle(problem, None)
             bundle.add_plane(combined, r, steepness)
+            if len(bundle) < 2:  # numbers overflow
+                yield Step(best, upper, -np.inf, ended=True)
+                return
             bundle.multipliers = np.array([0.0, 1.0])
             errors = bundle.errors(bundle.multipliers)
             lower = lower_bound(regularizer, lam, bundle, combined, r, np.inf, errors, upper, w)
