@@ -208,7 +208,7 @@ LIES = {
     "lower above J": lambda r: with_bounds(
         r, upper=2 * abs(r.certificate.upper) + 1, lower=abs(r.certificate.upper) + 1
     ),
-    "upper below J": lambda r: with_bounds(r, r.certificate.upper * (1 - 1e-6), -np.inf),
+    "upper below J": lambda r: with_bounds(r, -abs(r.certificate.upper) - 1.0, -np.inf),
     "open gap": lambda r: with_bounds(r, lower=r.certificate.upper - 1.0, status=bmrm.Status.CONVERGED),
     "contradiction": lambda r: with_bounds(r, lower=r.certificate.upper * (1 + 1e-15) + 1e-300),
     "outside": lambda r: with_bounds(r, w=r.w * np.nan),

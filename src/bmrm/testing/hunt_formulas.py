@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bmrm.losses import Loss
+from bmrm.losses.gains import discounts, gains
 from bmrm.losses.scores import number_of
 from bmrm.testing.hunt_numbers import ONE, ZERO, Number, exp, fractions, log, log_sum_exp
 
@@ -168,6 +169,18 @@ def _query_pairs(loss: Any, f: Values, query: list[int], rows: Rows) -> Number:
     return sum((max(ZERO, ONE - f[i] + f[j]) for i, j in pairs), ZERO) / len(pairs)
 
 
+def _gain_pairs(loss: Any, f: Values, query: list[int], rows: Rows) -> Number:
+    """Return sum_ij D_ij max(0, 1 - (f_i - f_j)), D_ij what swapping the two costs; equal grades share their ranks."""
+    grades, n = np.asarray(rows.y, dtype=np.float64)[query], len(query)
+    g, ranks = fractions(gains(grades)), fractions(discounts(n, loss.k))
+    above = [int(np.sum(grades > grade)) for grade in grades]
+    equal = [int(np.sum(grades == grade)) for grade in grades]
+    d = [sum(ranks[a : a + e], ZERO) / e for a, e in zip(above, equal)]
+    ideal = sum((a * b for a, b in zip(g, d)), ZERO)
+    pairs = [(i, j) for i in range(n) for j in range(n) if grades[i] > grades[j]]
+    return sum(((g[i] - g[j]) * (d[i] - d[j]) * max(ZERO, ONE - f[i] + f[j]) for i, j in pairs), ZERO) / ideal
+
+
 def _permutations(loss: Any, f: Values, query: list[int], rows: Rows) -> Number:
     """Return the worst of all orders; what ranks and grades are worth is in the tables of the loss."""
     n, y = len(query), np.asarray(rows.y, dtype=np.float64)[query]
@@ -241,6 +254,7 @@ TERMS: dict[str, Callable[[Any, list[Values], Rows], Values]] = {
     "roc_area": _pairs,
     "ordinal": _pairs,
     "pairwise_rank": by_query(_query_pairs),
+    "ndcg_pairs": by_query(_gain_pairs),
     "ndcg": by_query(_permutations),
     "mrr": by_query(_permutations),
     "expected_rank_utility": by_query(_permutations),
