@@ -90,7 +90,9 @@ class Encoder:
         if type(value) is deque:
             return {"deque": [self.tree(item) for item in value], "most": value.maxlen}
         if isinstance(value, Regularizer) and REGULARIZERS.get(value.name) is type(value):
-            fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(cast(Any, value))}
+            fields = {
+                field.name: getattr(value, field.name) for field in dataclasses.fields(cast(Any, value)) if field.init
+            }
             return {"object": _REGULARIZER + value.name, "state": self.tree(fields)}
         name = name_of(type(value))
         if STATES.get(name) is not type(value):

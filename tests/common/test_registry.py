@@ -236,4 +236,4 @@ def test_public_names():
         if lazy is None or lazy in modules():
             assert getattr(bmrm, name) is not None
     checks = {"check_loss", "check_regularizer", "check_risk", "check_solver", "check_structured_model"}
-    assert set(bmrm.testing.__all__) == checks
+    assert set(bmrm.testing.__all__) == checks | {"Finding", "Report", "hunt", "hunt_case"}

@@ -63,7 +63,7 @@ def test_nothing_is_rounded_where_all_scores_are_0(loss, rng):
     y, groups = loss.draw(rng, 8)
     risk = LinearRisk(np.eye(8), y, loss, groups=groups, n_threads=1)
     point = risk.at(np.zeros(risk.dim))
-    assert 0.0 <= point.rounding <= 1e-15 * abs(point.value)
+    assert 0.0 <= point.rounding <= 1e-13 * abs(point.value)  # what the loss itself rounds, at most
 
 
 @pytest.mark.parametrize("loss", COMPARING, ids=by_name)

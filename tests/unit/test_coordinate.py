@@ -329,7 +329,7 @@ def test_piecewise_linear_losses_and_oracles_are_refused():
     X, y = drawn(Logistic())
 
     class Oracle:
-        dim, traits = 12, (Trait.SMOOTH_RISK, Trait.CURVATURE)
+        dim, floor, traits = 12, 0.0, (Trait.SMOOTH_RISK, Trait.CURVATURE)
         evaluate = LinearRisk(X, y, "logistic").evaluate
 
     for risk, trait in ((LinearRisk(X, y, "hinge"), Trait.CURVATURE), (Oracle(), Trait.ROWS)):

@@ -65,7 +65,8 @@ def centered(problem: Problem, w: Array, upper: float) -> tuple[Array, float]:
     shift = 0.5 * (lower_end + upper_end)
     moved = w.copy()
     moved[-1] += shift
-    objective = problem.at_most(moved, scores + shift)
+    known = risk.at(w).remembered
+    objective = problem.at_most(moved, known + shift if isinstance(known, np.ndarray) else None)
     return (moved, objective) if objective <= upper + 1e-14 * max(1.0, abs(upper)) else (w, upper)
 
 

@@ -117,6 +117,8 @@ def _drop(placed: Placed, number: int) -> None:
 class Recollection:
     """What a run remembers of a point on the shards: its name, or, read from a file, what each shard needs for it.
 
+    The value is remembered too: one found on a line differs in the last digit from the one that the scores give.
+
     Parameters
     ----------
     point : RemotePoint
@@ -125,22 +127,28 @@ class Recollection:
     def __init__(self, point: RemotePoint) -> None:
         self.point: RemotePoint | None = point
         self.of_shards: tuple[Any, ...] = ()
+        self.value = np.nan
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Recollection:
         return self  # points do not change
 
-    def __getstate__(self) -> tuple[Any, ...]:
-        return self.of_shards if self.point is None else self.point.of_shards()
+    def __getstate__(self) -> tuple[tuple[Any, ...], float]:
+        if self.point is None:
+            return self.of_shards, self.value
+        value = self.point.value  # first: where it comes from a line, that is forgotten when the shards are asked
+        return self.point.of_shards(), value
 
-    def __setstate__(self, of_shards: tuple[Any, ...]) -> None:
-        self.point, self.of_shards = None, of_shards
+    def __setstate__(self, state: tuple[tuple[Any, ...], float]) -> None:
+        self.point, (self.of_shards, self.value) = None, state
 
     def recalled(self, risk: Risk, parts: Parts, w: Array) -> RemotePoint:
         """Return the point again."""
         if self.point is not None and self.point.parts is parts:
             return self.point
         point = RemotePoint(risk, parts, w)
-        point._remembered = self.of_shards if self.point is None else self.point.of_shards()
+        point._remembered, value = self.__getstate__()
+        point.find("value", "rounding")  # so that the shards know the point by its scores
+        point.value = value
         risk.products -= 1
         return point
 

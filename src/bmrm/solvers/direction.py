@@ -86,7 +86,7 @@ def descent_direction(
         The most directions tried.
     """
     Bg = apply(g)
-    if not float(g @ Bg) >= 0.0:  # B has lost its definiteness to rounding
+    if not 0.0 <= float(g @ Bg) < np.inf:  # B has lost its definiteness to rounding, or squares overflow
         return None
     hull = _Hull(g, Bg)
     least, best = np.inf, None
@@ -104,7 +104,7 @@ def descent_direction(
             break
         extreme = ahead.subgradient(bundle)
         moved = apply(extreme)
-        if not float(extreme @ moved) >= 0.0:
+        if not 0.0 <= float(extreme @ moved) < np.inf:
             break
         hull.add(extreme, moved)
     if best is None or best.slope >= 0.0:

@@ -132,7 +132,12 @@ class SlopePlanes:
         return other
 
     def add(self, slopes: Array, image: Array, offset: float) -> None:
-        """Keep a plane, in the place of the one that counts least where there are too many."""
+        """Keep a plane, in the place of the one that counts least where there are too many.
+
+        A plane whose numbers are too large to multiply is left out.
+        """
+        if not _core.inner(image, slopes) < np.inf:
+            return
         if len(self._planes) == self.most:
             least = int(np.argmin(self._alpha))
             del self._planes[least]
@@ -146,6 +151,8 @@ class SlopePlanes:
 
     def solve(self, lam: float) -> float:
         """Find the best combination and return the bound that it seems to give."""
+        if not self._planes:
+            return -np.inf
         program, newest = _core.ActiveSetQp(np.ones(1)), np.zeros(len(self._planes))
         for k, row in enumerate(self._gram):
             program.add(row[: k + 1].copy(), np.ones(1))
