@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from bmrm._deadline import look
 from bmrm._states import kept
 from bmrm._traits import Trait
 from bmrm.bundle.master import master_for
@@ -105,6 +106,7 @@ class Stochastic(Solver):
             order = visits.draw(rng)
             course = progress.course.copy()  # an interrupted epoch leaves no trace
             self.epoch(problem, visits, course, order, progress.settings)
+            look()
             plane = visits.plane(course, problem.lam)
             point = problem.risk.at(course.point)
             progress.course, progress.randomness = course, rng.bit_generator.state
