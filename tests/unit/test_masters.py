@@ -211,3 +211,17 @@ def test_without_a_penalty_bounded_coordinates_count_in_the_box_of_the_others(lo
     assert problem.objective(np.array([1.0, -size])) == 0.0
     result = solve(problem, solver, tol=1e-6, max_iter=100, max_seconds=5.0)
     assert max(record.lower for record in result.history) <= 1e-9
+
+
+@pytest.mark.parametrize("regularizer", [L1(), Zero()], ids=["l1", "zero"])
+def test_a_program_that_gives_up_leaves_a_bound(regularizer, rng, monkeypatch):
+    """Where HiGHS ends without numbers, the master goes on with the multipliers that it had."""
+    X = rng.normal(size=(12, 3))
+    risk = LinearRisk(X, np.sign(X[:, 0] + 0.5), "hinge", n_threads=1)
+    bundle = Bundle(3, 0.0)
+    for w in rng.normal(size=(4, 3)):
+        bundle.add_point(risk.at(w))
+    monkeypatch.setattr("bmrm.bundle.lp._run", lambda program, basis, cells: program.clearSolver())
+    solution = master_for(regularizer.bind(3, ())).solve(bundle, 0.1, 1.0)
+    assert not solution.w.any()
+    assert solution.lower == 0.0  # the floor's

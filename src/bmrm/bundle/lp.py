@@ -88,12 +88,14 @@ class _Program(Memory):
             self.highs.changeColsBounds(2 * w.size, np.arange(1, 1 + 2 * w.size, dtype=np.int32), least, most)
 
     def run(self, lam: float, cells: int) -> tuple[Array, Array]:
-        """Solve from the basis kept; return u - v and the rows' multipliers."""
+        """Solve from the basis kept; return u - v and the rows' multipliers, zeros where HiGHS gives up."""
         self.highs.changeColCost(0, self.height_cost(lam))
         basis = self.highs.getBasis() if self._saved is None else _made_basis(self._saved, self.ids.size)
         self._saved = None
         _run(self.highs, basis, cells)
         solution, d = self.highs.getSolution(), self.columns.size
+        if not (solution.value_valid and solution.dual_valid):
+            return np.zeros(d), np.zeros(self.ids.size)
         values = np.asarray(solution.col_value)
         w = (values[1 : 1 + d] - values[1 + d :]) * self.columns * self.size
         return w, -np.asarray(solution.row_dual)
@@ -256,7 +258,7 @@ def _run(program: Any, basis: Any, cells: int) -> None:
     if cells < _CELLS_WORTH_A_THREAD:
         _begin(program, basis, min(_AT_ONCE, seconds_left()))
         program.run()
-        if program.getModelStatus().name != "kTimeLimit":
+        if program.getModelStatus().name != "kTimeLimit" and program.getSolution().value_valid:
             return
         look()
     _begin(program, basis, np.inf)
