@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from copy import copy
-from functools import cached_property
 from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from bmrm import _core
+from bmrm._cached import cached_property
 from bmrm.data.elsewhere import Elsewhere
 from bmrm.data.threads import checked_threads, default_threads
 

@@ -6,13 +6,13 @@ import os
 import warnings
 from copy import copy
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bmrm._cached import cached_property
 from bmrm._errors import DataError
 from bmrm.data.dataset import Labels, label_sets
 from bmrm.data.elsewhere import Elsewhere

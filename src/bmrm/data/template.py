@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import overload
 
+from bmrm._cached import cached_property
 from bmrm._errors import DataError
 from bmrm.data.text import read_lines
 

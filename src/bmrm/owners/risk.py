@@ -6,13 +6,13 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from bmrm._cached import cached_property
 from bmrm.losses import Loss
 from bmrm.losses.vector import ClassLoss
 from bmrm.owners.client import OwnersPlaced, connected

@@ -5,13 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from bmrm import _core
+from bmrm._cached import cached_property
 from bmrm._fields import ByFields
 from bmrm._registry import Registry
 from bmrm._traits import Trait

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from bmrm import _core
+from bmrm._cached import cached_property
 from bmrm._traits import Trait
 from bmrm.regularizers.base import Along, Array, Separable
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from bmrm import _core
+from bmrm._cached import cached_property
 from bmrm.risks.base import Array
 from bmrm.risks.linear import LinearRisk
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bmrm import _core
+from bmrm._cached import cached_property
 from bmrm.data.matrix import Design
 from bmrm.losses import Loss, VectorLoss
 from bmrm.risks.base import Array, Line, Point, Risk

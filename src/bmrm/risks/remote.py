@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from bmrm import _core
+from bmrm._cached import cached_property
 from bmrm._states import kept
 from bmrm.parallel.base import Placed, WorkerLost
 from bmrm.risks.base import Array, Line, Point, Risk

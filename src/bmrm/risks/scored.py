@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from bmrm import _core
+from bmrm._cached import cached_property
 from bmrm.risks.base import Array, Line, Point, Risk
 
 _EPS = float(np.finfo(np.float64).eps)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from bmrm._cached import cached_property
 from bmrm.data.dataset import Dataset
 from bmrm.data.matrix import Design
 from bmrm.data.store import Store

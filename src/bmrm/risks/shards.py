@@ -6,13 +6,13 @@ import os
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bmrm._cached import cached_property
 from bmrm._errors import DataError
 from bmrm.data.balance import cuts, entries_of, row_work
 from bmrm.data.columns import Columns

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
+from bmrm._cached import cached_property
 from bmrm._states import kept
 from bmrm._traits import Trait
 from bmrm.problem import Problem, missing

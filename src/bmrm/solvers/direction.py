@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from bmrm import _core
+from bmrm._cached import cached_property
 from bmrm._traits import Trait
 from bmrm.bundle.master import on_simplex
 from bmrm.bundle.planes import Bundle

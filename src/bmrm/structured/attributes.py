@@ -6,7 +6,6 @@ from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import count, repeat
 from numbers import Real
 from typing import Any, TypeAlias
@@ -15,6 +14,7 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
+from bmrm._cached import cached_property
 from bmrm.structured.sequences import Sequences
 
 Integers: TypeAlias = npt.NDArray[np.int64]
