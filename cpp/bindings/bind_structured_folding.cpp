@@ -61,6 +61,7 @@ void require_nested(const Bases& bases, const Partners& partners) {
   for (std::int64_t i = 0; i < n; ++i) {
     const std::int64_t j = partner[static_cast<std::size_t>(i)];
     if (j < 0) continue;
+    if (j == i) require(false, "position " + std::to_string(i) + " is its own partner");
     if (j >= n || partner[static_cast<std::size_t>(j)] != i)
       require(false, "position " + std::to_string(i) + " has partner " + std::to_string(j) + ", which has another");
     if (j > i) {

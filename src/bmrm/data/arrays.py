@@ -20,6 +20,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from bmrm._errors import DataError
+from bmrm._sparse import rows_of
 from bmrm.data.atomic import atomic
 from bmrm.data.dataset import Dataset, Labels, Matrix, label_sets
 
@@ -175,7 +176,7 @@ def write_npz(path: Path, data: Dataset) -> None:
     if isinstance(data.X, np.ndarray):
         arrays["X"] = data.X
     else:
-        matrix = data.X.tocsr()
+        matrix = rows_of(data.X)
         arrays |= {"data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr}
         arrays |= {"shape": np.array(matrix.shape), "format": np.array(b"csr"), "_is_array": np.array(True)}
     plain = {name: _plain(path, name, array) for name, array in arrays.items() if array is not None}

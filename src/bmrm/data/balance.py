@@ -7,6 +7,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from bmrm._sparse import rows_of
+
 Array: TypeAlias = npt.NDArray[np.float64]
 
 
@@ -82,6 +84,6 @@ def nearest(before: Array, n_parts: int) -> list[int]:
 def entries_of(X: Any) -> npt.NDArray[np.int64]:
     """Return the number of entries of each row of an array or a sparse matrix."""
     if hasattr(X, "tocsr"):
-        lengths: npt.NDArray[np.int64] = np.diff(X.tocsr().indptr).astype(np.int64)
+        lengths: npt.NDArray[np.int64] = np.diff(rows_of(X).indptr).astype(np.int64)
         return lengths
     return np.full(X.shape[0], X.shape[1], np.int64)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from bmrm import _core
 from bmrm._cached import cached_property
+from bmrm._sparse import rows_of
 from bmrm.data.elsewhere import Elsewhere
 from bmrm.data.threads import checked_threads, default_threads
 
@@ -44,15 +45,28 @@ class Design:
     def __init__(self, X: Any, intercept: bool = False, n_threads: int | None = None) -> None:
         self.n_threads = checked_threads(n_threads)
         self.intercept = bool(intercept)
+        self._indices: tuple[Any, Any] | None = None
         if isinstance(X, Elsewhere):
             self.matrix = cast(_core.Matrix, X.matrix)  # what it lacks, single rows, no solver asks of it
             return
-        self.matrix = _sparse_matrix(X, self.n_threads) if _is_sparse(X) else _dense_matrix(X)
+        if _is_sparse(X):
+            self.matrix, self._indices = _sparse_matrix(X, self.n_threads)
+        else:
+            self.matrix = _dense_matrix(X)
         bad = self.matrix.first_nonfinite(self.n_threads)
         if bad is not None:
             raise ValueError(
                 f"X has a value that is not finite in row {bad[0]}, column {bad[1]}: NaN and infinity are not accepted"
             )
+
+    def check_again(self) -> None:
+        """Raise ValueError if indices of a sparse matrix left its shape since they were checked.
+
+        The arrays are those of the caller, who may have written to them. A run checks them as it begins, which takes
+        less than a pass over the data. Whoever writes to them during a run may end the process.
+        """
+        if self._indices is not None:
+            _check_indices(*self._indices, self.n_cols, self.n_threads)
 
     @property
     def n_rows(self) -> int:
@@ -167,6 +181,7 @@ class WideDesign(Design):
 
     def __init__(self, design: Design, k: int) -> None:
         self.n_threads, self.intercept, self.matrix, self.k = design.n_threads, design.intercept, design.matrix, k
+        self._indices = design._indices
 
     @property
     def dim(self) -> int:
@@ -231,15 +246,14 @@ def _as_float(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         raise ValueError(f"X must hold numbers: {error}") from None
 
 
-def _sparse_matrix(X: Any, n_threads: int) -> _core.Matrix:
-    csr = X.tocsr()
-    if csr.ndim != 2:
-        raise ValueError(f"X must have two dimensions (rows, columns), got shape {csr.shape}")
+def _sparse_matrix(X: Any, n_threads: int) -> tuple[_core.Matrix, tuple[Any, Any]]:
+    """Return the matrix, and its row pointers and indices."""
+    csr = X if getattr(X, "format", None) == "csr" and len(X.shape) == 2 else rows_of(X)
     indptr = np.ascontiguousarray(csr.indptr, dtype=np.int64)
     indices = np.ascontiguousarray(csr.indices)
-    in_order, bad_row, bad_index = _core.check_indices(indptr, indices, csr.shape[1], n_threads)
-    if bad_row >= 0:
-        raise ValueError(f"X has index {bad_index} in row {bad_row}; indices must lie between 0 and {csr.shape[1] - 1}")
+    if indptr.size != csr.shape[0] + 1:
+        raise ValueError(f"X has {csr.shape[0]} rows and {indptr.size} row pointers (indptr); expected one more")
+    in_order = _check_indices(indptr, indices, csr.shape[1], n_threads)
     values = np.ascontiguousarray(_as_float(csr.data))
     if not in_order:
         ordered = np.empty_like(indices), np.empty_like(values)
@@ -247,7 +261,15 @@ def _sparse_matrix(X: Any, n_threads: int) -> _core.Matrix:
             indices, values = ordered
         else:
             indptr, indices, values = _without_duplicates(csr)
-    return _core.csr(values, indices, indptr, csr.shape[1])
+    return _core.csr(values, indices, indptr, csr.shape[1]), (indptr, indices)
+
+
+def _check_indices(indptr: Any, indices: Any, n_cols: int, n_threads: int) -> bool:
+    """Return whether the indices of each row increase; raise ValueError if one is outside the matrix."""
+    in_order, bad_row, bad_index = _core.check_indices(indptr, indices, n_cols, n_threads)
+    if bad_row >= 0:
+        raise ValueError(f"X has index {bad_index} in row {bad_row}; indices must lie between 0 and {n_cols - 1}")
+    return in_order
 
 
 def _without_duplicates(csr: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bmrm._errors import DataError
+from bmrm._sparse import rows_of
 from bmrm.data.arrays import load_array, read_npz
 from bmrm.data.dataset import Dataset
 from bmrm.data.npy_rows import NpyRows
@@ -128,7 +129,7 @@ def dataset_pieces(
     """Yield the rows of arrays, some at a time."""
     X: Any = data.X
     sparse = hasattr(X, "tocsr")
-    X = X.tocsr() if sparse else X
+    X = rows_of(X) if sparse else X
     m, d = X.shape
     end = m if stop is None else min(stop, m)
     row_bytes = (12 * X.nnz // max(m, 1) if sparse else d * X.itemsize) + 1

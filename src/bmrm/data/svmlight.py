@@ -15,6 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from bmrm import _core
 from bmrm._errors import DataError
+from bmrm._sparse import rows_of
 from bmrm.data.atomic import atomic
 from bmrm.data.compress import SUFFIXES, compressing, decompress
 from bmrm.data.dataset import Dataset, label_sets
@@ -203,7 +204,7 @@ def _rows(path: PathLike, X: Any) -> csr_array[Any]:
     if given.dtype.kind not in "biuf" or given.ndim != 2 or given.shape[0] == 0:
         what = f"shape {given.shape} and type {given.dtype}"
         raise DataError(f"{path}: X has {what}; expected a matrix of real numbers with at least one row")
-    matrix: csr_array[Any] = csr_array(given, dtype=np.float64)
+    matrix: csr_array[Any] = csr_array(rows_of(given) if issparse(X) else given, dtype=np.float64)
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()

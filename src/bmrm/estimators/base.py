@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from bmrm import _sparse as sparse
 from bmrm import losses
 from bmrm.data import Design
 from bmrm.data.elsewhere import Elsewhere
@@ -94,6 +95,8 @@ class LinearModel(RiskMinimizer):
             X = Shards.from_dask(X)
         if isinstance(X, Elsewhere):
             return checked_store(self, X, **options)
+        if sparse.issparse(X) and X.format != "csr":  # the Design checks those
+            X = sparse.rows_of(X)
         return validate_data(
             self,
             X,

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from sklearn.preprocessing import MultiLabelBinarizer
 
+from bmrm._sparse import rows_of
 from bmrm.estimators.callbacks import with_callbacks
 from bmrm.estimators.joint import JointModel
 from bmrm.estimators.minimizer import LAM, checked_weight
@@ -160,7 +161,7 @@ class MultilabelClassifier(ClassifierMixin, JointModel):  # type: ignore[misc]
 def _indicator(y: Any) -> tuple[npt.NDArray[Any], Array]:
     """Return the labels and the matrix of zeros and ones."""
     if hasattr(y, "tocsr"):
-        y = y.toarray()
+        y = rows_of(y, "y").toarray()
     if isinstance(y, np.ndarray) and y.dtype.kind == "O" and y.ndim == 1:
         y = y.tolist()
     if isinstance(y, (np.ndarray, list)) and not (len(y) and _is_row(y[0])):

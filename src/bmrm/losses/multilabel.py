@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from bmrm import _core
 from bmrm._fields import ByFields
+from bmrm._sparse import rows_of
 from bmrm._traits import Trait
 from bmrm.losses.base import Array, Loss, positive
 from bmrm.losses.vector import CompiledRows, Costs, Ids, VectorLoss, checked_classes, checked_costs
@@ -145,7 +146,7 @@ def check_order(targets: LabelSets) -> None:
 
 
 def _of_indicator(y: Any, k: int | None, loss: str) -> LabelSets:
-    matrix = y.toarray() if hasattr(y, "tocsr") else np.asarray(y)
+    matrix = rows_of(y, "y").toarray() if hasattr(y, "tocsr") else np.asarray(y)
     if matrix.dtype.kind not in "biuf" or not np.isin(matrix, (0, 1)).all():
         bad = np.argwhere(~np.isin(matrix, (0, 1)))[0]
         raise ValueError(

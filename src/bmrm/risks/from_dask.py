@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from bmrm._errors import DataError
+from bmrm._sparse import rows_of
 from bmrm.data.dataset import Dataset
 from bmrm.parallel.base import Engine
 from bmrm.parallel.dask import DaskEngine, DaskPart, needed
@@ -81,7 +82,7 @@ class Partition:
 
 def _matrix(block: Any, features: tuple[Any, ...] | None) -> Any:
     if features is None:
-        return block.tocsr() if hasattr(block, "tocsr") else np.asarray(block)
+        return rows_of(block) if hasattr(block, "tocsr") else np.asarray(block)
     chosen = block[list(features)]
     single = all(dtype == np.float32 for dtype in chosen.dtypes)
     return chosen.to_numpy(dtype=np.float32 if single else np.float64, na_value=np.nan)

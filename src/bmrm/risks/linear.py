@@ -94,6 +94,8 @@ class LinearRisk(Risk):
             )
         self.offset = None if offset is None else row_vector(offset, m, "offset")
         self.dim = self.design.dim
+        if self.dim == 0:
+            raise ValueError("X has no columns and there is no intercept; expected one of them")
         self.floor, self.shift_size = loss.floor, loss.shift_size(self.targets)
         self.unpenalized = ()
         if self.design.intercept:
@@ -166,6 +168,11 @@ class LinearRisk(Risk):
         """Return w with its scores: one product, none if the scores are remembered."""
         w = self._checked(w)
         return LinearPoint(self, w, self.scores(w) if remembered is None else remembered)
+
+    def forget(self, memory: Any = None) -> None:
+        """Forget all evaluations, and check again that the indices of X lie within it: a run begins."""
+        super().forget(memory)
+        self.design.check_again()
 
     def loss_and_slopes(self, scores: Array) -> tuple[float, Array, float]:
         """Return the weighted loss of the scores, its weighted slopes, and their sum."""

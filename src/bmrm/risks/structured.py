@@ -176,6 +176,7 @@ class StructuredRisk(Risk):
     def forget(self, memory: tuple[Rows, ...] | None = None) -> None:
         """Forget the outputs of the last run, but for those given."""
         super().forget()
+        self.examples.check_again()
         if self._worst is not None:
             self._worst.blocks.clear()
             self._worst.blocks.extend(memory or ())

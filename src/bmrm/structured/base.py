@@ -224,6 +224,9 @@ class Examples:
             except ValueError as error:
                 raise ValueError(f"example {i}: {error}") from None
 
+    def check_again(self) -> None:
+        """Raise ValueError if arrays of the caller are not any more what was checked; here none are kept."""
+
     def __len__(self) -> int:
         return len(self.X)
 

@@ -46,14 +46,25 @@ class ChainExamples:
         self.starts, self.row = sequences.offsets, _LANES * -(-k // _LANES)
         self.n_tokens = int(self.starts[-1])
         self._pattern = starts, labels
-        self.emissions = self._emissions(sequences.tokens)
+        self._rows = [(_entries(sequences.tokens), sequences.tokens.shape[1])]
+        self.check_again()
+        self.emissions = self._emissions(self._rows[0][0])
         self.n_pairs, self.edges = n_pairs, None
         if n_pairs:
-            self.edges = _core.chain_edges(*_entries(self._steps()), n_pairs, k)
+            self._rows.append((_entries(self._steps()), n_pairs))
+            self.check_again()
+            self.edges = _core.chain_edges(*self._rows[1][0], n_pairs, k)
         self.buffers = _core.Buffers(self.n_scores)
 
-    def _emissions(self, tokens: Tokens) -> Any:
-        return _core.chain_emissions(*_entries(tokens), *self._pattern, self.k)
+    def _emissions(self, rows: tuple[Indices, Labels, Array | None]) -> Any:
+        return _core.chain_emissions(*rows, *self._pattern, self.k)
+
+    def check_again(self) -> None:
+        """Raise ValueError if an attribute left its range since it was checked: the arrays may be the caller's."""
+        for (pointers, indices, _), size in self._rows:
+            _, at, wrong = _core.check_indices(pointers, indices, size)
+            if at >= 0:
+                raise ValueError(f"token {at} has attribute {wrong}; it must lie between 0 and {size - 1}")
 
     def _steps(self) -> Tokens:
         """Return the attributes of steps: without the rows of first tokens, which no step leads to."""
@@ -88,7 +99,7 @@ class ChainExamples:
         """Return emissions and edges with the sizes of their values instead of the values."""
         sequences = self.sequences
         edges = _core.chain_edges(*_entries(abs(self._steps())), self.n_pairs, self.k) if self.n_pairs else None
-        return self._emissions(abs(sequences.tokens)), edges
+        return self._emissions(_entries(abs(sequences.tokens))), edges
 
     def split(self, flat: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
         """Return one array for each sequence."""

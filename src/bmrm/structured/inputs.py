@@ -26,8 +26,10 @@ def each(X: Sequence[Any], checked: Callable[[Any], T]) -> list[T]:
 def attributes(x: Any, n_attributes: int) -> Any:
     """Return one row of finite numbers for each token, as a C-ordered array or as compressed rows."""
     is_sparse = sparse.issparse(x)
-    make: Any = sparse.csr_array if is_sparse else np.ascontiguousarray
-    rows = make(x, dtype=np.float64)
+    if is_sparse:
+        rows: Any = sparse.csr_array(sparse.rows_of(x, "x"), dtype=np.float64)
+    else:
+        rows = np.ascontiguousarray(x, dtype=np.float64)
     if rows.ndim != 2 or rows.shape[1] != n_attributes:
         raise ValueError(f"x has shape {rows.shape}, expected (tokens, {n_attributes})")
     if rows.shape[0] == 0:

@@ -112,8 +112,7 @@ class Sequences:
 def _matrix(given: Any, name: str, example: int | None = None) -> Tokens:
     where = "" if example is None else f"example {example}: "
     if sparse.issparse(given):
-        rows: Any = given
-        return sparse.csr_array(rows, dtype=np.float64)
+        return sparse.csr_array(sparse.rows_of(given, f"{where}{name}"), dtype=np.float64)
     try:
         dense = np.ascontiguousarray(given, dtype=np.float64)
     except (TypeError, ValueError):
