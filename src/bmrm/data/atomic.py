@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
+import secrets
 import stat
-import tempfile
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from bmrm._errors import DataError
 
-
-def _mode(path: Path) -> int:
-    """The permissions of the file to be replaced, or those a plain new file would get."""
-    try:
-        return path.stat().st_mode & 0o777
-    except OSError:
-        mask = os.umask(0)
-        os.umask(mask)
-        return 0o666 & ~mask
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}  # errors of writing, which do not know the file's name
 
 
 _KINDS = {
@@ -52,37 +46,82 @@ def atomic(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a temporary file next to ``path``; it takes the path's place when the block ends well.
 
     Until then the old file, if any, stays as it is; when the block raises, nothing is left behind. Only regular files
-    are replaced.
+    are replaced. A new file gets the permissions that any new file gets, and one that is replaced keeps its own.
     """
     check_replaceable(path)
     target = Path(os.path.realpath(path))  # a link stays a link
-    try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}.", suffix=".tmp")
-    except OSError as error:
-        raise DataError(f"{path}: cannot be written ({error.strerror})") from error
+    handle, name, mode = _opened(target, path)
     try:
         with os.fdopen(handle, "wb") as file:
             yield cast(BinaryIO, file)
             file.flush()
+            if mode is not None:
+                with contextlib.suppress(OSError):  # some file systems have no permissions
+                    os.chmod(name, mode)
             os.fsync(file.fileno())
-        with contextlib.suppress(OSError):  # some file systems have no permissions
-            os.chmod(name, _mode(target))
-        os.replace(name, target)
-    except BaseException:
+            os.replace(name, target)
+    except BaseException as error:
         with contextlib.suppress(OSError):
             os.unlink(name)
+        if isinstance(error, OSError) and error.errno in _FULL and error.filename is None:
+            raise DataError(f"{path}: cannot be written ({os.strerror(error.errno)})") from error
         raise
     _sync_folder(target.parent)
 
 
+def _opened(target: Path, path: str | os.PathLike[str]) -> tuple[int, str, int | None]:
+    """Open a new file beside the target; also return its name, and the permissions of the target if that exists.
+
+    The kernel applies the umask: to read it, a process has to change it, which its other threads would notice.
+    """
+    try:
+        mode = stat.S_IMODE(target.stat().st_mode)
+    except OSError:
+        mode = None
+    flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+    while True:
+        name = str(target.parent / f".{target.name[:40]}.{secrets.token_hex(8)}.tmp")
+        try:
+            handle = os.open(name, flags, 0o666 if mode is None else 0o600)
+        except OSError as error:
+            raise DataError(f"{path}: cannot be written ({error.strerror})") from error
+        _lock(handle, wait=True)
+        if os.path.exists(name):  # else somebody who removes leftovers was quicker than the lock
+            return handle, name, mode
+        os.close(handle)
+
+
+def _lock(handle: int, wait: bool = False) -> bool:
+    """Lock a file, for as long as the process has it open; return whether nobody else had, where that can be told."""
+    if sys.platform == "win32":  # a file that is open cannot be removed there
+        return True
+    import fcntl
+
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:
+        return False
+    return True
+
+
 def remove_leftovers(path: str | os.PathLike[str]) -> None:
-    """Remove the temporary files of writers of ``path`` that were killed; there must be no other writer now."""
+    """Remove the temporary files of writers of ``path`` that were killed; those of writers at work stay."""
     target = Path(os.path.realpath(path))
-    leftover = re.compile(re.escape(f".{target.name[:40]}.") + r"[a-z0-9_]{8}\.tmp")
+    leftover = re.compile(re.escape(f".{target.name[:40]}.") + r"[0-9a-f]{16}\.tmp")
     with contextlib.suppress(OSError):
         for entry in os.scandir(target.parent):
             if leftover.fullmatch(entry.name):
-                os.unlink(entry.path)
+                _remove_unlocked(entry.path)
+
+
+def _remove_unlocked(name: str) -> None:
+    with contextlib.suppress(OSError):
+        handle = os.open(name, os.O_RDONLY)
+        try:
+            if _lock(handle):
+                os.unlink(name)
+        finally:
+            os.close(handle)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from bmrm._errors import DataError
-from bmrm.data.atomic import atomic
+from bmrm.data.atomic import atomic, remove_leftovers
 from bmrm.data.columns import Columns
 from bmrm.data.dataset import Dataset
 from bmrm.data.memory import parse_bytes, resident, return_freed, show_bytes
@@ -156,6 +156,7 @@ def _written(
     limit: int | None,
 ) -> Conversion:  # fmt: skip
     pieces = _pieces(sources, destination, options)
+    remove_leftovers(destination)
     with atomic(destination) as file:
         writer = StoreWriter(file, float32 or None, size)
         for piece in pieces:
