@@ -111,3 +111,12 @@ def test_workers_of_an_engine_end_with_it():
         assert engine.threads == 1
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+def test_own_workers_are_reached_from_this_machine_only():
+    with DaskEngine(n_workers=1) as engine:
+        assert engine.address.startswith("tcp://127.0.0.1:")
+        assert all(address.startswith("tcp://127.0.0.1:") for address in engine.workers())
+        server = engine._cluster.scheduler.http_server
+        addresses = {s.getsockname()[0] for s in server._sockets.values()}
+        assert addresses == {"127.0.0.1"}

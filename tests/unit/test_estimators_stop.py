@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,9 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 
-from bmrm import LinearClassifier, Status
+from bmrm import LinearClassifier, LinearRisk, Problem, Status, solve
+from bmrm.estimators import minimizer
+from bmrm.regularizers import L2
 
 
 def hard() -> tuple[np.ndarray, np.ndarray]:
@@ -151,3 +154,11 @@ def test_stopped_between_classes() -> None:
     assert model.status_ is Status.STOPPED
     assert model.coef_[0].any()
     assert not model.coef_[1:].any()
+
+
+def test_nothing_that_takes_passes_is_done_after_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = Problem(LinearRisk([[1.0], [2.0]], [-1, 1], "hinge", intercept=True), L2(), 0.1)
+    result = replace(solve(problem), status=Status.INTERRUPTED)
+    for name in ("centered", "findings"):
+        monkeypatch.setattr(minimizer, name, lambda *a: pytest.fail("nobody waits for that"))
+    assert minimizer._fit_of(problem, result).certificate == result.certificate

@@ -286,6 +286,8 @@ def checked_weight(sample_weight: npt.ArrayLike | None, m: int, unit: str = "row
 
 def _fit_of(problem: Problem, result: Result) -> Fit:
     certificate, w = result.certificate, result.w
+    if result.status is Status.INTERRUPTED:  # nobody waits for what would take more passes
+        return Fit(w, certificate, result.status, result.history)
     if np.isfinite(certificate.upper):
         w, upper = centered(problem, w, certificate.upper)
         certificate = Certificate.of(max(upper, certificate.lower), certificate.lower, certificate.source)

@@ -167,9 +167,14 @@ class DaskEngine(Engine):
 
 
 def _local_cluster(n_workers: int | None) -> Any:
-    """Start workers on this machine; the port of their dashboard is any that is free."""
+    """Start workers on this machine, whose ports and dashboard no other machine reaches."""
     return needed("distributed").LocalCluster(
-        n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs="CRITICAL"
+        n_workers=n_workers,
+        threads_per_worker=1,
+        processes=True,
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0",
+        silence_logs="CRITICAL",
     )
 
 

@@ -27,12 +27,15 @@ def rounding_of(point: LinearPoint) -> float:
     """Return how much larger than its value R(w) may be."""
     risk, w = point.risk, point.w
     own = 4.0 * _EPS * (abs(point.loss) + abs(risk.tilted(w)))
+    if not w.any():  # however large the columns are, even beyond the square root of the largest number
+        return own + growth(point, _error(point, 0.0))
     if risk.kernel is not None or risk.largest_slopes < np.inf:
         e = _error(point, risk.extent * float(np.sqrt(_core.inner(w, w))))
         rough = growth(point, e) if risk.kernel is not None else risk.largest_slopes * e
         if rough <= _NEGLIGIBLE * abs(point.value):
             return own + rough
-    return own + growth(point, _error(point, _core.inner_of_sizes(risk.norms, w)))
+    norms = np.where(w == 0.0, 0.0, risk.norms)
+    return own + growth(point, _error(point, _core.inner_of_sizes(norms, w)))
 
 
 def _error(point: LinearPoint, far: float) -> float:
