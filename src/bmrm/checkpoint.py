@@ -147,7 +147,7 @@ class Keeper:
             rows = kept.pop("history").T.tolist()
             history = tuple(Record(int(n), a, b, c, d, tuple(busy)) for n, a, b, c, d, *busy in rows)
             return Snapshot(**kept, history=history)
-        except (DataError, KeyError, TypeError, ValueError) as error:
+        except Exception as error:  # what is written there may be anything
             raise DataError(f"{self.path}: {_reason(error)}") from error
 
     @property

@@ -22,6 +22,7 @@ from bmrm.floor_check import check_below, check_value
 from bmrm.problem import Problem, refusal
 from bmrm.regularizers import Regularizer
 from bmrm.result import Monitor, Record, Result, State
+from bmrm.resumed import checked, typed
 from bmrm.solvers import SOLVERS, Solver, Start, Step
 from bmrm.solvers import get as get_solver
 from bmrm.starts import as_point, start_for
@@ -103,7 +104,8 @@ def solve(
             run.keeper = Keeper(checkpoint, problem, chosen, seed)
             saved = run.keeper.load()
             if saved is not None:
-                return run.go_on(saved, Start(saved.w, None, seed, tol=tol))
+                with typed(run.keeper.path):
+                    return run.go_on(saved, Start(saved.w, None, seed, tol=tol))
         of_risk = None
         if isinstance(start, Result) and problem.is_same(start.state.problem):
             run.lower, of_risk = start.certificate.lower, start.state.of_risk
@@ -145,10 +147,11 @@ class _Run:
 
     def go_on(self, saved: Snapshot, start: Start) -> Result:
         """Go on from a checkpoint as if the run had never stopped."""
+        upper = checked(self.problem, saved, _NUMBERS)
         if saved.start is None and not Certificate.of(*saved.bounds, "").closes(self.tol, saved.numbers["scale"]):
             return self.to_the_end(start, None)
         self._restore(saved)
-        status = self._ended_before(saved)
+        status = self._ended_before(saved, upper)
         if status is not None:
             return self._result(self.start, status)
         return self._run(replace(start, bundle=saved.bundle and saved.bundle.copy(), memory=saved.memory))
@@ -188,11 +191,11 @@ class _Run:
         self.start = Start(saved.w if saved.start is None else saved.start)
         self.problem.risk.forget(saved.of_risk)
 
-    def _ended_before(self, saved: Snapshot) -> Status | None:
+    def _ended_before(self, saved: Snapshot, upper: float) -> Status | None:
         """Return why the run is over already, if it is: it ended before, or less is asked for than it has reached."""
         assert self.last is not None
         if saved.status == Status.CONVERGED.name:
-            self.upper, self.lower = saved.bounds
+            self.upper, self.lower = max(upper, saved.bounds[0]), saved.bounds[1]
             if self._certificate().closes(self.tol, self.scale):
                 return Status.CONVERGED
             self.upper = saved.numbers["upper"]
