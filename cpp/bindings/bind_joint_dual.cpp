@@ -9,6 +9,8 @@
 
 #include "arrays.hpp"
 #include "bmrm/kernel/joint_dual.hpp"
+#include "bmrm/kernel/label_level.hpp"
+#include "bmrm/kernel/tree_rows.hpp"
 #include "bmrm/matrix.hpp"
 #include "losses.hpp"
 
@@ -131,13 +133,26 @@ void slopes(const JointRows& rows, InMatrix<double> theta, OptionalIn weight, do
       rows.rows);
 }
 
-bool level(const JointRows& rows, OutMatrix<double> theta, OptionalIn weight, double scale) {
-  const auto* labels = std::get_if<LabelRows>(&rows.rows);
-  require(labels != nullptr, "level is for label sets");
-  check_theta(*labels, theta.shape(0), theta.shape(1));
+void offsets(const JointRows& rows, InMatrix<double> theta, Out<double> out) {
+  std::visit(
+      [&](const auto& some) {
+        require_size(out.size(), some.n_rows(), "out");
+        check_theta(some, theta.shape(0), theta.shape(1));
+        for (std::size_t i = 0; i < some.n_rows(); ++i)
+          out.data()[i] = some.offset(i, theta.data() + i * some.width());
+      },
+      rows.rows);
+}
+
+void level(const JointRows& rows, OutMatrix<double> theta, OptionalIn weight, double scale) {
   const Shares shares{optional_view(weight, theta.shape(0), "weight"), scale};
-  nb::gil_scoped_release unlocked;
-  return labels->level(theta.data(), shares);
+  std::visit(
+      [&](const auto& some) {
+        check_theta(some, theta.shape(0), theta.shape(1));
+        nb::gil_scoped_release unlocked;
+        some.level(theta.data(), shares);
+      },
+      rows.rows);
 }
 
 }  // namespace
@@ -154,8 +169,8 @@ void bind_joint_dual(nb::module_& m) {
            "Sums over all rows with true scores F; fills active with all rows, settled ones last.")
       .def("best", &best, "F"_a, "theta"_a, "Write the vertices that are the loss at the scores F.")
       .def("level", &level, "theta"_a, "weight"_a.none(), "scale"_a,
-           "Change theta so that the weighted slopes of each label add up to less, to 0 but for rounding if it can.\n\n"
-           "False if there was nothing but rounding to change.")
+           "Change theta so that the weighted slopes of each score add up to 0, to less where labels are rare.")
+      .def("offsets", &offsets, "theta"_a, "out"_a, "Write what the rows' planes are at scores of 0.")
       .def("slopes", &slopes, "theta"_a, "weight"_a.none(), "scale"_a, "out"_a, "Write the weighted slopes of theta.");
 }
 

@@ -3,6 +3,7 @@
 #include <nanobind/stl/tuple.h>
 
 #include "arrays.hpp"
+#include "bmrm/kernel/class_level.hpp"
 #include "bmrm/kernel/wide_dual.hpp"
 #include "bmrm/matrix.hpp"
 #include "losses.hpp"
@@ -82,9 +83,20 @@ void simplex_step(In<double> g, In<double> theta, In<double> q, Out<double> out)
   step(g.data(), theta.data(), [&](std::size_t c) { return q.data()[c]; }, out.data());
 }
 
+void level_classes(OutMatrix<double> theta, In<std::int32_t> y, OptionalIn weight, double scale) {
+  const std::size_t m = theta.shape(0), k = theta.shape(1);
+  require_size(y.size(), m, "y");
+  loss_of(y, k, {});
+  const Shares shares{optional_view(weight, m, "weight"), scale};
+  nb::gil_scoped_release unlocked;
+  level_of_classes(theta.data(), view(y), k, shares);
+}
+
 }  // namespace
 
 void bind_wide_dual(nb::module_& m) {
+  m.def("level_classes", &level_classes, "theta"_a, "y"_a, "weight"_a.none(), "scale"_a,
+        "Change theta so that each class has its own share of the rows, sum_i p_i theta_i = sum_i p_i e_y.");
   m.def("wide_dual_epoch", &epoch, "X"_a, "y"_a, "delta"_a.none(), "weight"_a.none(), "scale"_a, "q"_a,
         "inverse"_a.none(), "constant"_a.none(), "lam"_a, "W"_a, "theta"_a, "active"_a, "key"_a, "reach"_a,
         "One visit to each active row in random order; changes W, theta and the order of active.\n\n"

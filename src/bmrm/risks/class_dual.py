@@ -14,9 +14,6 @@ from bmrm.risks.base import Array
 from bmrm.risks.dual import Dual, DualPoint, LevelPlane
 from bmrm.risks.linear import LinearRisk
 
-_LEVELS = 4  # the first one is exact but for rounding
-_TINY = 1e-300
-_ROUNDED = 4e-16  # of the slopes, which add up to 2 at most
 _LARGEST_ERROR = 1e-15
 
 
@@ -105,7 +102,8 @@ class ClassDual(Dual):
 
     def levelled(self, point: DualPoint) -> LevelPlane:
         """Return the plane of theta after each class has come to its own share of the rows: one product."""
-        p, theta = self.risk.full_weight, levelled_classes(self._theta(point).copy(), self._ids, self.risk.full_weight)
+        p, theta = self.risk.full_weight, self._theta(point).copy()
+        _core.level_classes(theta, self._ids, self.risk.weight, self.risk.scale)
         slopes = self._slopes_of(theta)
         b = np.einsum("ic,ic->i", theta, self._costs[self._ids])
         b -= _LARGEST_ERROR * (b + 1.0)  # a row of theta adds up to 1 but for rounding
@@ -120,26 +118,3 @@ class ClassDual(Dual):
         return _core.wide_dual_check(
             F, self._ids, self._delta, risk.weight, risk.scale, self._theta(point), reach, point.active
         )
-
-
-def levelled_classes(theta: Array, ids: npt.NDArray[Any], p: Array) -> Array:
-    """Return theta after each class has come to its own share of the rows, sum_i p_i theta_i = sum_i p_i e_y.
-
-    Classes with too much give it back, by a common factor and from rows that are split among classes where those have
-    enough; the others get it, in the same rows, as they lack it.
-    """
-    rows = np.arange(ids.size)
-    for _ in range(_LEVELS):
-        slopes = theta.copy()
-        slopes[rows, ids] -= 1.0
-        slopes *= p[:, None]
-        surplus = slopes.sum(axis=0)
-        much, little = np.maximum(surplus, 0.0), np.maximum(-surplus, 0.0)
-        if min(much.sum(), little.sum()) <= _ROUNDED:
-            break
-        split = np.where(theta.max(axis=1, keepdims=True) < 1.0, theta, 0.0)
-        mine = np.where(p @ split >= 2.0 * much, split, theta)
-        given = mine * (much / np.maximum(p @ mine, much + _TINY))
-        theta -= given
-        theta += given.sum(axis=1, keepdims=True) * (little / little.sum())
-    return theta

@@ -12,11 +12,9 @@ from bmrm.losses import HierarchicalHinge, MultilabelHinge
 from bmrm.losses.multilabel import LabelSets
 from bmrm.losses.vector import Classes
 from bmrm.risks.base import Array
-from bmrm.risks.class_dual import levelled_classes
 from bmrm.risks.dual import Dual, DualPoint, LevelPlane
 from bmrm.risks.linear import LinearRisk
 
-_LEVELS = 8  # passes: one is exact but for rounding, unless labels are rare or in nearly all rows
 _LARGEST_ERROR = 1e-15
 
 
@@ -97,20 +95,18 @@ class JointDual(Dual):
         """Return sum_i p_i offset_i(theta_i)."""
         return float(self.risk.full_weight @ self._offsets(self._theta(point)))
 
-    @abstractmethod
     def _offsets(self, theta: Array) -> Array:
-        """Return the offset of each row."""
+        out = np.empty(len(theta))
+        self._rows.offsets(theta, out)
+        return out
 
     def levelled(self, point: DualPoint) -> LevelPlane:
         """Return the plane of a theta near that of the point whose slopes add up to 0 in each score: one product."""
-        theta = self._levelled(self._theta(point).copy())
+        theta = self._theta(point).copy()
+        self._rows.level(theta, self.risk.weight, self.risk.scale)
         slopes, b = self._slopes_of(theta), self._offsets(theta)
         b -= _LARGEST_ERROR * (b + 1.0)  # sums within a row are rounded
         return LevelPlane(self.risk.pull_back(slopes, 0.0), float(self.risk.full_weight @ b), slopes)
-
-    @abstractmethod
-    def _levelled(self, theta: Array) -> Array:
-        """Return theta, changed so that the slopes of each score add up to 0."""
 
     def _visit(self, point: DualPoint, key: int, reach: float) -> tuple[float, float, float, int, int, int]:
         W, active = point.w.reshape(-1, self.risk.n_outputs), point.active[: point.n_active]
@@ -146,16 +142,6 @@ class LabelDual(JointDual):
     def _flat_theta(self) -> Array:
         return np.zeros((self.risk.design.n_rows, self._width))
 
-    def _offsets(self, theta: Array) -> Array:
-        offsets: Array = cast(MultilabelHinge, self.risk.loss).margin * np.maximum(theta, 0.0).sum(axis=1)
-        return offsets
-
-    def _levelled(self, theta: Array) -> Array:
-        for _ in range(_LEVELS):
-            if not self._rows.level(theta, self.risk.weight, self.risk.scale):
-                break
-        return theta
-
 
 class TreeDual(JointDual):
     """Classes of a tree: theta_i lies on the simplex of the classes, its slopes are sums over what is below a node.
@@ -173,18 +159,11 @@ class TreeDual(JointDual):
 
     def _compiled(self) -> tuple[_core.JointRows, int]:
         targets, loss = cast(Classes, self.risk.targets), cast(HierarchicalHinge, self.risk.loss)
-        self._ids, self._costs, classes = targets.ids, loss.costs(), loss.classes()
+        self._ids, costs, classes = targets.ids, loss.costs(), loss.classes()
         parents = np.array(loss.tree.parents, dtype=np.int64)
-        return _core.JointRows.of_tree(parents, classes, self._ids, self._costs), classes.size
+        return _core.JointRows.of_tree(parents, classes, self._ids, costs), classes.size
 
     def _flat_theta(self) -> Array:
         theta = np.zeros((self._ids.size, self._width))
         theta[np.arange(self._ids.size), self._ids] = 1.0
         return theta
-
-    def _offsets(self, theta: Array) -> Array:
-        offsets: Array = np.einsum("ic,ic->i", theta, self._costs[self._ids])
-        return offsets
-
-    def _levelled(self, theta: Array) -> Array:
-        return levelled_classes(theta, self._ids, self.risk.full_weight)

@@ -35,13 +35,12 @@ _BOLDEST = 0.05
 # and 20news_bigram: 1.1 times faster); smooth losses gain nothing.
 _MOST_TRUST = 0.2
 _SEARCH = 1e-3  # of the slope, left where a search ends
-# Weight of a free constant of several scores around its center, in multiples of 1 / (the mean of |x_i|^2 times the
-# largest cost): where costs are 1 a row moves its scores by the constant a tenth as far as by its entries. Planes are
-# flat enough then to be made level. At 1 label sets take twice as long (tmc2007, lam 1e-2), at 10 with costs of 6 trees
-# do (imclef07a, 1e-2).
-_CONSTANT, _TINY = 10.0, 1e-300
-_SPOILED = 2.0  # times the gap of (w, s) is the gap of the bound where it lacks for planes that are flat, then ...
-_FLATTER = 0.3  # ... the next check waits until slopes in the constants are so much smaller
+# Weight s of a free constant of several scores around its center, in multiples of (lam c mean |x_i|^2)^-1/2, c the largest
+# cost: that has the units of the constants. Where s is small, planes have slopes in the constants that spoil their
+# bounds; where it is large, the constants take more epochs to arrive. See the table in docs/performance.md.
+_CONSTANT, _TINY = 0.2, 1e-300
+# Centers that keep their way go further, by this factor more after each epoch, and up to so many times as far.
+_ONWARD, _FARTHEST = 1.5, 4.0
 _MOST_EPOCHS = 10_000  # for each pass: one may visit rows without entries only
 _GOAL = 0.9  # of the gap asked for: an estimate as small is worth a check
 
@@ -63,7 +62,10 @@ class _State:
     caution: float = 1.0  # of the largest movement: rows that far from a kink are left out
     trust: float = 1.0  # of the fraction that the gap must fall to: less where estimates were right
     epochs: int = 0
-    steep: float = np.inf  # how far constants were from their centers at the last check, if that spoiled the bound
+    excess: float = 0.0  # of the gap of the bound over that of (w, s) at the last check, for slopes in the constants
+    steep: float = 1.0  # how far the constants were from their centers there
+    way: Array | None = None  # of the constants in the last epoch
+    stretch: Array | None = None  # how many times as far their centers went
     key: int = 0  # of the orders
     done: bool = False
     count: int = 0
@@ -84,11 +86,20 @@ class _State:
         return float(np.abs(self.point.w[free] - self.center[free]).sum())
 
     def recenter(self, free: npt.NDArray[np.intp]) -> float:
-        """Move the center of these coordinates to w; w follows. Return how far differences of them move."""
-        moved = self.point.w[free] - self.center[free]
+        """Move the center of these coordinates to w, or beyond; w follows. Return how far differences of them move."""
+        way = self.point.w[free] - self.center[free]
+        if self.way is None or self.stretch is None:
+            self.stretch = np.ones(way.size)
+        else:
+            self.stretch = np.where(way * self.way > 0.0, np.minimum(_ONWARD * self.stretch, _FARTHEST), 1.0)
+        self.way, moved = way, self.stretch * way
         self.center[free] += moved
         self.point.w[free] += moved
         return float(np.ptp(moved))
+
+    def expected(self, estimate: float, constants: npt.NDArray[np.intp]) -> float:
+        """Return the gap of the bound to expect where that of (w, s) is the estimate."""
+        return estimate + (self.excess * self.apart(constants) / self.steep if self.excess > 0.0 else 0.0)
 
     def offer(self, w: Array, scores: Array, objective: float) -> None:
         """Keep w, which nobody changes, if it is the best so far."""
@@ -190,8 +201,8 @@ class DualCoordinate(Solver, name="dual_coordinate"):
             if unsampled >= _SAMPLED * state.point.w.size:  # adding up must not cost what the epochs do
                 state.add()
                 unsampled = 0
-            fallen = epoch.estimate <= max(self.fraction * state.trust * state.gap, goal)
-            fallen = fallen and not state.apart(constants) > _FLATTER * state.steep
+            aim = max(self.fraction * state.trust * (state.gap + state.excess), goal)
+            fallen = state.expected(epoch.estimate, constants) <= aim
             if fallen or not epoch.changed or work >= self.passes * rows.n_entries:
                 return epoch.estimate
             if constants.size:
@@ -219,6 +230,11 @@ class _Bound:
                 if isinstance(risk, LinearRisk) and risk.vectors is not None:
                     self.constants = regularizer.free
 
+    @property
+    def needs_normal(self) -> bool:
+        """Whether it takes the normal of the point's own plane, not of a level one."""
+        return self.free and not self.constants.size
+
     def __call__(self, point: DualPoint, offset: float, rounding: float, a: Array | None, upper: float) -> float:
         lam = self.problem.lam
         if not self.free:
@@ -226,10 +242,10 @@ class _Bound:
             length = point.length + point.error + self.rows.product_error(point, worth(value, upper))
             return offset - rounding - 0.5 * lam * length * length * (1.0 + 1e-15 * point.w.size)
         assert self.bundle is not None
-        assert a is not None
         level = None if self._flat is None else self.rows.levelled(point)
         if self._flat is not None and level is not None:
             return self._flat.of(self.bundle, level.a, level.b - rounding, level.slopes, point.w, upper)
+        assert a is not None
         self.bundle.add_plane(a, offset - rounding, point.steepness)
         master = master_for(self.problem.regularizer)  # a new one each time: resumed runs are the same
         return solve_master(self.problem, master, self.bundle, upper, point.w).lower
@@ -243,7 +259,8 @@ def _dual_rows(problem: Problem) -> Dual:
     if risk.vectors is None:
         return DualRows(risk, np.where(s > 0.0, s, min(1.0, 0.01 / problem.lam)), problem.lam)
     if Trait.FREE_COORDINATES in problem.traits:
-        s = np.where(s > 0.0, s, _CONSTANT / max(_mean_square(risk) * _largest_cost(risk.loss), _TINY))
+        square = problem.lam * _largest_cost(risk.loss) * _mean_square(risk)
+        s = np.where(s > 0.0, s, _CONSTANT / max(np.sqrt(square), _TINY))
     kinds: dict[type[Loss], type[Dual]] = {MultilabelHinge: LabelDual, HierarchicalHinge: TreeDual}
     return kinds.get(type(risk.loss), ClassDual)(risk, s, problem.lam)
 
@@ -279,7 +296,7 @@ def _verify(problem: Problem, rows: Dual, bound: _Bound, state: _State, estimate
     """Compute J(w) and the bound with true scores; compute w anew where its rounding errors begin to matter."""
     point, lam = state.point, problem.lam
     a = None
-    if bound.free or lam * point.error * point.length > 0.01 * estimate:
+    if bound.needs_normal or lam * point.error * point.length > 0.01 * estimate:
         a = rows.renew(point, state.center)
     check = rows.check(point, state.reach)
     objective = lam * problem.regularizer.value(point.w) + check.value
@@ -291,17 +308,22 @@ def _verify(problem: Problem, rows: Dual, bound: _Bound, state: _State, estimate
     state.count = 0
     state.lower = max(state.lower, bound(point, check.offset, check.rounding, a, state.upper))
     state.gap = check.gap
-    spoiled = state.upper - state.lower > _SPOILED * check.gap
-    state.steep = state.apart(bound.constants) if spoiled else np.inf
+    if bound.constants.size:
+        state.excess = max(0.0, min(state.upper - state.lower, abs(state.upper)) - check.gap)
+        state.steep = max(state.apart(bound.constants), _TINY)
     right = check.gap <= _RIGHT * estimate
     state.trust = max(0.5 * state.trust, _MOST_TRUST) if right and Trait.CURVATURE not in problem.traits else 1.0
     if right:
         state.caution = max(0.5 * state.caution, _BOLDEST)
     elif check.gap > _WRONG * estimate:
         state.caution = min(2.0 * state.caution, 1.0)
-    if bound.free:
+    if bound.constants.size:
+        moves = state.recenter(bound.constants) > 0.0
+    elif bound.free:
         moved = np.where(bound.free_coordinates, point.w - state.center, 0.0)
         state.center = np.where(bound.free_coordinates, point.w, 0.0)
         point.w += moved
+        moves = bool(moved.any())
+    if bound.free:
         point.n_active = point.active.size
-        state.done = state.done and not moved.any()
+        state.done = state.done and not moves
