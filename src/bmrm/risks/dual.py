@@ -119,6 +119,10 @@ class Dual(ABC):
         """Return a plane near that of the point, but without a slope in the constants; None if it takes a bundle."""
         return None
 
+    def hold(self, free: npt.NDArray[np.intp], weights: Array) -> bool:
+        """Change the weights of free constants, if they may change; the caller changes w."""
+        return False
+
     @abstractmethod
     def _slopes(self, point: DualPoint) -> Array:
         """Return the slopes times the weights of their rows."""

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from typing import cast
 
 import numpy as np
+import numpy.typing as npt
 
 from bmrm import _core
 from bmrm.losses import HierarchicalHinge, MultilabelHinge
@@ -40,7 +41,7 @@ class JointDual(Dual):
         self._rows, self._width = self._compiled()
         inverse = np.broadcast_to(1.0 / weights, (risk.dim,)).reshape(-1, k)
         plain = bool(np.all(inverse[:d] == 1.0))
-        self._constant = np.ascontiguousarray(inverse[d]) if design.intercept else None
+        self._constant = inverse[d].copy() if design.intercept else None
         self._problem = (
             design.matrix, risk.weight, risk.scale, self._steps(inverse[:d]),
             None if plain else np.ascontiguousarray(inverse[:d]), self._constant, lam,
@@ -59,6 +60,14 @@ class JointDual(Dual):
         for column, out in zip(np.ascontiguousarray(inverse.T), q):
             _core.dual_steps(design.matrix, risk.weight, risk.scale, column, self.lam, False, out, risk.n_threads)
         return np.ascontiguousarray(q.T)
+
+    def hold(self, free: npt.NDArray[np.intp], weights: Array) -> bool:
+        """Change the weights of free constants; the caller changes w."""
+        assert self._constant is not None
+        self._plain = False
+        self.weights[free] = weights
+        self._constant[free - (self.risk.dim - self.risk.n_outputs)] = 1.0 / weights
+        return True
 
     def flat(self) -> DualPoint:
         """Return the point with slopes 0 and w = 0."""

@@ -25,6 +25,7 @@ from bmrm.risks.joint_dual import LabelDual, TreeDual
 from bmrm.risks.linear import LinearRisk
 from bmrm.solvers.base import Solver, Start, Step, new_bundle, solve_master
 from bmrm.solvers.bounds import FlatBound
+from bmrm.solvers.held_constants import FIRST, FIXED, HeldConstants
 
 _STRIDE = 0xD1342543DE82EF95  # between the keys of two epochs
 _FEWEST = 4  # epochs whose w are worth a mean
@@ -35,12 +36,7 @@ _BOLDEST = 0.05
 # and 20news_bigram: 1.1 times faster); smooth losses gain nothing.
 _MOST_TRUST = 0.2
 _SEARCH = 1e-3  # of the slope, left where a search ends
-# Weight s of a free constant of several scores around its center, in multiples of (lam c mean |x_i|^2)^-1/2, c the largest
-# cost: that has the units of the constants. Where s is small, planes have slopes in the constants that spoil their
-# bounds; where it is large, the constants take more epochs to arrive. See the table in docs/performance.md.
-_CONSTANT, _TINY = 0.2, 1e-300
-# Centers that keep their way go further, by this factor more after each epoch, and up to so many times as far.
-_ONWARD, _FARTHEST = 1.5, 4.0
+_TINY = 1e-300
 _MOST_EPOCHS = 10_000  # for each pass: one may visit rows without entries only
 _GOAL = 0.9  # of the gap asked for: an estimate as small is worth a check
 
@@ -62,10 +58,7 @@ class _State:
     caution: float = 1.0  # of the largest movement: rows that far from a kink are left out
     trust: float = 1.0  # of the fraction that the gap must fall to: less where estimates were right
     epochs: int = 0
-    excess: float = 0.0  # of the gap of the bound over that of (w, s) at the last check, for slopes in the constants
-    steep: float = 1.0  # how far the constants were from their centers there
-    way: Array | None = None  # of the constants in the last epoch
-    stretch: Array | None = None  # how many times as far their centers went
+    held: HeldConstants | None = None  # the constants of several scores
     key: int = 0  # of the orders
     done: bool = False
     count: int = 0
@@ -81,25 +74,13 @@ class _State:
             self.total += w
         self.count += 1
 
-    def apart(self, free: npt.NDArray[np.intp]) -> float:
-        """Return how far w is from the center in these coordinates: the slopes of the plane there, in other units."""
-        return float(np.abs(self.point.w[free] - self.center[free]).sum())
-
-    def recenter(self, free: npt.NDArray[np.intp]) -> float:
-        """Move the center of these coordinates to w, or beyond; w follows. Return how far differences of them move."""
-        way = self.point.w[free] - self.center[free]
-        if self.way is None or self.stretch is None:
-            self.stretch = np.ones(way.size)
-        else:
-            self.stretch = np.where(way * self.way > 0.0, np.minimum(_ONWARD * self.stretch, _FARTHEST), 1.0)
-        self.way, moved = way, self.stretch * way
-        self.center[free] += moved
-        self.point.w[free] += moved
-        return float(np.ptp(moved))
-
-    def expected(self, estimate: float, constants: npt.NDArray[np.intp]) -> float:
-        """Return the gap of the bound to expect where that of (w, s) is the estimate."""
-        return estimate + (self.excess * self.apart(constants) / self.steep if self.excess > 0.0 else 0.0)
+    def fallen(self, estimate: float, share: float, goal: float) -> bool:
+        """Whether the gap of the bound, to go by the estimate, is the one asked for or a share of the last one."""
+        held = self.held
+        if held is None:
+            return estimate <= max(share * self.gap, goal)
+        lag = held.lag(self.point.w, self.center)
+        return estimate + lag <= share * (self.gap + held.excess) or held.ahead * estimate + lag <= goal
 
     def offer(self, w: Array, scores: Array, objective: float) -> None:
         """Keep w, which nobody changes, if it is the best so far."""
@@ -166,10 +147,14 @@ class DualCoordinate(Solver, name="dual_coordinate"):
         rows = _dual_rows(problem)
         state: _State = start.memory or _begin(problem, rows, start)
         bound = _Bound(problem, rows, start.bundle)
+        if state.held is not None:
+            state.held.hold(rows, state.held.growth)
+        elif bound.constants.size:
+            state.held = HeldConstants(bound.constants, rows.weights[bound.constants])
         if start.memory is None and np.isfinite(state.upper):
             yield Step(state.best, state.upper, state.lower, bound.bundle, state)
         while not state.done:
-            estimate = self._descend(rows, state, _GOAL * start.tol * abs(state.upper), bound.constants)
+            estimate = self._descend(rows, state, _GOAL * start.tol * abs(state.upper))
             _verify(problem, rows, bound, state, estimate)
             slopes = state.point.s if state.point.b.size else None  # of one score for each row
             yield Step(state.best, state.upper, state.lower, bound.bundle, state, slopes=slopes)
@@ -182,7 +167,7 @@ class DualCoordinate(Solver, name="dual_coordinate"):
         memory.done, memory.count = False, 0
         return memory
 
-    def _descend(self, rows: Dual, state: _State, goal: float, constants: npt.NDArray[np.intp]) -> float:
+    def _descend(self, rows: Dual, state: _State, goal: float) -> float:
         """Run epochs until the estimated gap has fallen, or is the one asked for; return it.
 
         The centers of the constants of several scores move after each epoch.
@@ -201,12 +186,11 @@ class DualCoordinate(Solver, name="dual_coordinate"):
             if unsampled >= _SAMPLED * state.point.w.size:  # adding up must not cost what the epochs do
                 state.add()
                 unsampled = 0
-            aim = max(self.fraction * state.trust * (state.gap + state.excess), goal)
-            fallen = state.expected(epoch.estimate, constants) <= aim
+            fallen = state.fallen(epoch.estimate, self.fraction * state.trust, goal)
             if fallen or not epoch.changed or work >= self.passes * rows.n_entries:
                 return epoch.estimate
-            if constants.size:
-                state.reach += state.recenter(constants)
+            if state.held is not None:
+                state.reach += state.held.recenter(rows, state.point, state.center, epoch.estimate)
 
 
 class _Bound:
@@ -258,17 +242,16 @@ def _dual_rows(problem: Problem) -> Dual:
     s = regularizer.s
     if risk.vectors is None:
         return DualRows(risk, np.where(s > 0.0, s, min(1.0, 0.01 / problem.lam)), problem.lam)
+    kinds: dict[type[Loss], type[Dual]] = {MultilabelHinge: LabelDual, HierarchicalHinge: TreeDual}
+    kind = kinds.get(type(risk.loss), ClassDual)
     if Trait.FREE_COORDINATES in problem.traits:
         square = problem.lam * _largest_cost(risk.loss) * _mean_square(risk)
-        s = np.where(s > 0.0, s, _CONSTANT / max(np.sqrt(square), _TINY))
-    kinds: dict[type[Loss], type[Dual]] = {MultilabelHinge: LabelDual, HierarchicalHinge: TreeDual}
-    return kinds.get(type(risk.loss), ClassDual)(risk, s, problem.lam)
+        s = np.where(s > 0.0, s, (FIXED if kind is ClassDual else FIRST) / max(np.sqrt(square), _TINY))
+    return kind(risk, s, problem.lam)
 
 
 def _largest_cost(loss: Loss) -> float:
-    if isinstance(loss, HierarchicalHinge):
-        return float(loss.costs().max())
-    delta = getattr(loss, "delta", None)
+    delta = loss.costs() if isinstance(loss, HierarchicalHinge) else getattr(loss, "delta", None)
     return float(np.max(delta)) if delta is not None else float(getattr(loss, "margin", 1.0))
 
 
@@ -308,17 +291,16 @@ def _verify(problem: Problem, rows: Dual, bound: _Bound, state: _State, estimate
     state.count = 0
     state.lower = max(state.lower, bound(point, check.offset, check.rounding, a, state.upper))
     state.gap = check.gap
-    if bound.constants.size:
-        state.excess = max(0.0, min(state.upper - state.lower, abs(state.upper)) - check.gap)
-        state.steep = max(state.apart(bound.constants), _TINY)
+    if state.held is not None:
+        state.held.note(point, state.center, estimate, check.gap, min(state.upper - state.lower, abs(state.upper)))
     right = check.gap <= _RIGHT * estimate
     state.trust = max(0.5 * state.trust, _MOST_TRUST) if right and Trait.CURVATURE not in problem.traits else 1.0
     if right:
         state.caution = max(0.5 * state.caution, _BOLDEST)
     elif check.gap > _WRONG * estimate:
         state.caution = min(2.0 * state.caution, 1.0)
-    if bound.constants.size:
-        moves = state.recenter(bound.constants) > 0.0
+    if state.held is not None:
+        moves = state.held.recenter(rows, point, state.center, estimate) > 0.0
     elif bound.free:
         moved = np.where(bound.free_coordinates, point.w - state.center, 0.0)
         state.center = np.where(bound.free_coordinates, point.w, 0.0)
