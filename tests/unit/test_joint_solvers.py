@@ -10,6 +10,7 @@ from bmrm import LinearRisk, Problem, solve
 from bmrm._traits import Trait
 from bmrm.losses import HierarchicalHinge, MultilabelHinge, Tree
 from bmrm.regularizers import L2
+from bmrm.risks.dual import Dual
 from bmrm.risks.joint_dual import LabelDual, TreeDual
 
 TREE = Tree((-1, 0, 0, -1, 3, 3))
@@ -197,3 +198,29 @@ def test_many_free_constants_cost_few_products(kind, rng):
         assert result.converged
         products.append(risk.products)
     assert products[1] <= 4 * products[0]
+
+
+@pytest.mark.parametrize("kind", ["labels", "tree"])
+def test_free_constants_take_at_most_twice_the_epochs(kind, monkeypatch):
+    """Columns of one sign, which the constants can stand for: both move together."""
+    rng = np.random.default_rng(0)
+    k, m, d = (24, 400, 10) if kind == "labels" else (40, 600, 20)
+    X, noise = np.abs(rng.normal(size=(m, d))), rng.gumbel(size=(m, k))
+    affinity = X @ rng.normal(size=(d, k)) + np.linspace(0.0, 3.0, k) + noise
+    if kind == "labels":
+        y, loss, tol = (affinity >= np.sort(affinity, axis=1)[:, -3:-2]).astype(float), MultilabelHinge(), 1e-2
+    else:
+        X, y, tol = 4.0 * X, 12 + np.argmax(affinity, axis=1), 1e-3
+        loss = HierarchicalHinge(Tree((-1,) * 3 + tuple(c % 3 for c in range(9)) + tuple(3 + c % 9 for c in range(k))))
+    keys, epoch = [], Dual.epoch
+
+    def counted(self, point, key, reach):
+        keys[-1].append(key)
+        return epoch(self, point, key, reach)
+
+    monkeypatch.setattr(Dual, "epoch", counted)
+    for intercept in (False, True):
+        keys.append([])
+        risk = LinearRisk(X, y, loss, intercept=intercept, n_threads=1)
+        assert solve(Problem(risk, "l2", 0.1), "dual_coordinate", tol=tol).converged
+    assert len(keys[1]) <= 2 * len(keys[0])
