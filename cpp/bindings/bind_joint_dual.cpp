@@ -138,8 +138,7 @@ void offsets(const JointRows& rows, InMatrix<double> theta, Out<double> out) {
       [&](const auto& some) {
         require_size(out.size(), some.n_rows(), "out");
         check_theta(some, theta.shape(0), theta.shape(1));
-        for (std::size_t i = 0; i < some.n_rows(); ++i)
-          out.data()[i] = some.offset(i, theta.data() + i * some.width());
+        for (std::size_t i = 0; i < some.n_rows(); ++i) out.data()[i] = some.offset(i, theta.data() + i * some.width());
       },
       rows.rows);
 }

@@ -495,6 +495,11 @@ def softmax_shares(F: Annotated[NDArray[numpy.float64], dict(shape=(None, None),
 def softmax_bend(shares: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], G: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], n_threads: int = 1) -> None:
     """G = weight shares (G - <shares, G>), row by row, in place."""
 
+def level_classes(theta: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], y: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, scale: float) -> None:
+    """
+    Change theta so that each class has its own share of the rows, sum_i p_i theta_i = sum_i p_i e_y.
+    """
+
 def wide_dual_epoch(X: Matrix, y: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], delta: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None, weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, scale: float, q: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], inverse: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None, constant: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, lam: float, W: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], theta: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], active: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], key: int, reach: float) -> tuple[float, float, float, int, int, int]:
     """
     One visit to each active row in random order; changes W, theta and the order of active.
@@ -536,12 +541,13 @@ class JointRows:
     def best(self, F: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], theta: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')]) -> None:
         """Write the vertices that are the loss at the scores F."""
 
-    def level(self, theta: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, scale: float) -> bool:
+    def level(self, theta: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, scale: float) -> None:
         """
-        Change theta so that the weighted slopes of each label add up to less, to 0 but for rounding if it can.
+        Change theta so that the weighted slopes of each score add up to 0, to less where labels are rare.
+        """
 
-        False if there was nothing but rounding to change.
-        """
+    def offsets(self, theta: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None:
+        """Write what the rows' planes are at scores of 0."""
 
     def slopes(self, theta: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, scale: float, out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')]) -> None:
         """Write the weighted slopes of theta."""

@@ -36,8 +36,8 @@ _BOLDEST = 0.05
 # and 20news_bigram: 1.1 times faster); smooth losses gain nothing.
 _MOST_TRUST = 0.2
 _SEARCH = 1e-3  # of the slope, left where a search ends
-# Epochs before the first check of rows with constants, which have hardly moved before: at 1 there is a check more, which
-# costs as much as 3 epochs (cellcycle, 351 constants, lam 1e-2, to 1e-2).
+# Epochs before the first check of rows with constants, which have hardly moved before: after 1 there is a check more,
+# which costs as much as 2 epochs (cellcycle, 351 constants, lam 1e-2, to 1e-2).
 _FIRST_CHECK = 3
 _TINY = 1e-300
 _MOST_EPOCHS = 10_000  # for each pass: one may visit rows without entries only

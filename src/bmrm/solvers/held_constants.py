@@ -16,11 +16,11 @@ from bmrm.risks.dual import Dual, DualPoint
 # constants take many epochs to arrive. Epochs to 1e-3, lam 1e-2 (cellcycle, 351 constants): 22 with 0.2, 12 with 1 if
 # the centers are known from the start, 17 if s grows from 0.1 on, and 11 without constants.
 FIRST, FIXED = 0.1, 0.2  # where s may grow, and where it cannot
-_GROWTH, _LARGEST = 1.4, 10.0  # after each epoch, and in all
+_GROWTH, _LARGEST = 1.2, 10.0  # after each epoch, and in all
 # s gets smaller again while constants keep their way (the cosine between two epochs' ways), or where their slopes are
 # expected to add as much of the estimated gap to that of the bound. Columns of one sign, 48 constants, to 1e-3: 89
 # epochs without the former, 25 with it, 23 without constants.
-_KEEPS, _LAGS = 0.1, 0.5
+_KEEPS, _LAGS = 0.3, 0.5
 # Centers that keep their way go further, by this factor more after each epoch, and up to so many times as far. Epochs
 # to 1e-3, lam 1e-2 (imclef07a, s fixed): 44 without, 23 with 2 times, 18 with 4 times.
 _ONWARD, _FARTHEST = 1.5, 3.0
