@@ -2,8 +2,8 @@
 
 Processor seconds of `auto` to a certified relative gap of 1e-2 and 1e-3, with and without an intercept, and their
 ratio. The losses are those of `MultilabelClassifier` and `HierarchicalClassifier`, with one free constant for each
-score but one. There is a run for each gap. Runs with and without take turns and the median of `--repeats` counts, because
-others may use the machine. A run ends after `--seconds`; "> 30" in the table means that it did not get there.
+score but one. There is a run for each gap. Runs with and without take turns and the median of `--repeats` counts,
+because others may use the machine. A run ends after `--seconds`; "> 30" in the table means that it did not get there.
 """
 
 import argparse
