@@ -111,7 +111,7 @@ def test_the_charged_dual_is_below_the_dual_of_every_slope_within_the_errors(reg
         c, e = rng.normal(size=3) * 10.0 ** rng.uniform(-3, 1, 3), 10.0 ** rng.uniform(-4, 0, 3)
         upper = rng.choice([-1e9, 1e9])  # the sharp charge and the rough one
         errors = Errors(float(np.linalg.norm(e)), 0.0, 0, lambda e=e: e)
-        bound = charged_dual(regularizer, lam, c, 0.5, np.inf, errors, upper, np.zeros(3)).bound
+        bound = charged_dual(regularizer, lam, c, 0.5, np.inf, errors, upper, 0.0).bound
         corners = [c + e * (np.array(signs) - 1.0) for signs in np.ndindex(3, 3, 3)]
         least = min(0.5 + regularizer.dual(corner, lam)[0] for corner in corners)
         assert bound <= least + 1e-12
