@@ -197,9 +197,9 @@ class Bundle:
 
     def errors(self, multipliers: Array) -> Errors:
         """Return how far the planes' combination may be from the true one."""
+        used = np.flatnonzero(multipliers)  # to add 0 rounds nothing
         if self.error is not None:
-            return self.errors_of(float(multipliers @ self.steepness))
-        used = np.flatnonzero(multipliers)
+            return Errors.of(self.error, float(multipliers @ self.steepness), used.size)
         weights = (_ROUNDINGS + used.size) * UNIT * multipliers[used]
         norm = float(weights @ self.steepness[used])
 
@@ -212,9 +212,9 @@ class Bundle:
         return Errors(norm, norm, self.dim, each)
 
     def errors_of(self, steepness: float) -> Errors:
-        """Return how far a combination of that steepness may be from the true one; its sum has at most all planes."""
+        """Return how far a plane of that steepness, made by one product, may be from the true one."""
         assert self.error is not None
-        return Errors.of(self.error, steepness, len(self))
+        return Errors.of(self.error, steepness, 1)
 
     def free_errors(self, coordinates: npt.NDArray[np.intp]) -> Array:
         """Return how far each plane's slopes in these coordinates may be from the true ones, a row for each plane."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from bmrm.bundle.charges import Errors
+from bmrm.bundle.charges import Errors, worth
 from bmrm.bundle.master import Master, lower_bound, master_for
 from bmrm.bundle.planes import Bundle
 from bmrm.problem import Problem
@@ -21,6 +21,7 @@ from bmrm.solvers.row_box import RowBox
 _REACHES = (10.0 ** np.arange(1, 16)).tolist()  # the master widens its intervals by 10 where they are too narrow
 FEW_FREE = 1  # free coordinates for which the planes' box is worth its time
 _NEARLY = 1e-6
+_NEAR = 2.0  # times w: where a minimizer is taken to be if nothing proves it
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -29,7 +30,9 @@ class FlatBound:
 
     That is assumed of slopes |sum_i p_i s_i x_ij| <= (8 + sqrt(m)) eps |p s| |X_j|. They and the rounding in them are
     charged against a box that needs no other planes: constants have that of `constant_box`, other free columns that of
-    `RowBox`. Where neither proves a box there is no bound.
+    `RowBox`. Where neither proves a box there is no bound, with one exception. If free columns depend on each other but
+    for rounding, or are too many, or a row has several scores, they are charged for 2 w_j: it is taken for granted that
+    a minimizer is not much farther away than w.
 
     The slopes of constants are summed in long double: their products with the data have one rounding for each row.
 
@@ -90,10 +93,14 @@ class FlatBound:
 
     def _box(self, plane: tuple[Array, float], slopes: Array, errors: Errors, w: Array, upper: float) -> Array:
         if not self._constants:
-            return self._rows.around(plane, slopes, errors, w, upper)
+            box = self._rows.around(plane, slopes, errors, w, upper)
+            return _NEAR * np.abs(w[self.free]) if self._rows.dependent or not self._rows.possible else box
         if self._constant_box is None:
             self._constant_box = constant_box(self.problem)
-        return self._constant_box
+        e = np.abs(plane[0][self.free]) + errors.at(self.free, self.risk.dim)
+        if float(e @ self._constant_box) <= worth(upper, upper):
+            return self._constant_box
+        return np.minimum(self._constant_box, self._rows.around(plane, slopes, errors, w, upper))
 
     def _summed(self, a: Array, slopes: Array, steepness: float, errors: Errors) -> tuple[Array, Errors]:
         """Return the normal with its slopes in the constants summed anew, and the errors that are left."""

@@ -38,6 +38,7 @@ class RowBox:
         self.problem, self.risk, self.regularizer = problem, problem.risk, problem.regularizer
         self.free = problem.regularizer.free
         self.possible = problem.risk.n_outputs == 1 and self.free.size <= _MOST_COLUMNS
+        self.dependent = False  # whether the free columns of the last call depended on each other, but for rounding
         self._columns: Array = np.empty((0, 0))
 
     def around(self, plane: tuple[Array, float], slopes: Array, errors: Errors, w: Array, upper: float) -> Array:
@@ -56,7 +57,7 @@ class RowBox:
         upper : float
             An upper bound of min J.
         """
-        none = np.full(self.free.size, np.inf)
+        self.dependent, none = False, np.full(self.free.size, np.inf)
         known = self._penalized(*plane, errors, upper)
         if not self.possible or known is None or not np.isfinite(upper):
             return none
@@ -68,6 +69,8 @@ class RowBox:
         size, box = max(norm_of(scores) / float(np.sqrt(scores.size)), 1e-3), none
         for width in _WIDTHS:
             found = self._with_width(width * size, theta, gap, apart, slopes, scores, e, w)
+            if self.dependent:
+                return none
             box = box if found is None else np.minimum(box, found)
             if float(e @ box) <= worth(upper - gap, upper):
                 break
@@ -126,12 +129,11 @@ class RowBox:
         sizes = np.sqrt(np.einsum("ij,ij->j", X, X))
         if not (np.isfinite(sizes).all() and sizes.min() > 0.0):
             return None
-        X /= sizes
-        unit = UNIT * 2.0 * (X.shape[0] + 16.0) * X.shape[1]  # of the sums and of the eigenvalues
-        least = float(np.linalg.eigvalsh(X.T @ X)[0]) - unit
-        if not least > 4.0 * unit:
+        least = _least_singular(X / sizes)
+        if not least > 0.0:
+            self.dependent = True
             return None
-        near = 1.0 / (sizes * np.sqrt(least))  # |v*_j - v_j| for each 1 of the sum of D_i |x_i'(w* - w)|
+        near = 1.0 / (sizes * least)  # |v*_j - v_j| for each 1 of the sum of D_i |x_i'(w* - w)|
         kappa = norm_of(D) * risk.extent
         wrong = 8.0 * UNIT * (risk.norms @ np.abs(w) + norm_of(scores) + h * np.sqrt(D.size) + risk.shift_size)
         steep = 1.0 + kappa * apart[1]
@@ -153,6 +155,18 @@ class RowBox:
                 columns.append(self.risk.design.dot(unit))
             self._columns = np.array(columns).T
         return self._columns
+
+
+def _least_singular(X: Array) -> float:
+    """Return a positive lower bound of the least singular value; 0 if none is sure. Columns have length 1."""
+    m, r = X.shape
+    unit = UNIT * 2.0 * (m + 16.0) * r  # of the sums and of the eigenvalues
+    least = float(np.linalg.eigvalsh(X.T @ X)[0]) - unit
+    if least > 4.0 * unit:
+        return float(np.sqrt(least))
+    unit = UNIT * 4.0 * (m + r) * float(np.sqrt(r))
+    least = float(np.linalg.svd(X, compute_uv=False)[-1]) - unit if m >= r else 0.0
+    return least if least > 4.0 * unit else 0.0
 
 
 def _squares(regularizer: Separable) -> Array | float:
