@@ -31,8 +31,8 @@ class FlatBound:
     That is assumed of slopes |sum_i p_i s_i x_ij| <= (8 + sqrt(m)) eps |p s| |X_j|. They and the rounding in them are
     charged against a box that needs no other planes: constants have that of `constant_box`, other free columns that of
     `RowBox`. Where neither proves a box there is no bound, with one exception. If free columns depend on each other but
-    for rounding, or are too many, or a row has several scores, they are charged for 2 w_j: it is taken for granted that
-    a minimizer is not much farther away than w.
+    for rounding, or are too many, or a row has several scores, or the risk has no floor, they are charged for 2 w_j: it
+    is taken for granted that a minimizer is not much farther away than w.
 
     The slopes of constants are summed in long double: their products with the data have one rounding for each row.
 
@@ -92,15 +92,19 @@ class FlatBound:
         return bound if np.isfinite(bound) else -np.inf
 
     def _box(self, plane: tuple[Array, float], slopes: Array, errors: Errors, w: Array, upper: float) -> Array:
-        if not self._constants:
-            box = self._rows.around(plane, slopes, errors, w, upper)
-            return _NEAR * np.abs(w[self.free]) if self._rows.dependent or not self._rows.possible else box
-        if self._constant_box is None:
-            self._constant_box = constant_box(self.problem)
-        e = np.abs(plane[0][self.free]) + errors.at(self.free, self.risk.dim)
-        if float(e @ self._constant_box) <= worth(upper, upper):
-            return self._constant_box
-        return np.minimum(self._constant_box, self._rows.around(plane, slopes, errors, w, upper))
+        box: Array = np.full(self.free.size, np.inf)
+        if self._constants:
+            if self._constant_box is None:
+                self._constant_box = constant_box(self.problem)
+            box = self._constant_box
+            e = np.abs(plane[0][self.free]) + errors.at(self.free, self.risk.dim)
+            if float(e @ box) <= worth(upper, upper):
+                return box
+        box = np.minimum(box, self._rows.around(plane, slopes, errors, w, upper))
+        taken = self._rows.dependent or not np.isfinite(self.risk.floor)
+        if taken or not (self._constants or self._rows.possible):
+            return np.where(np.isfinite(box), box, _NEAR * np.abs(w[self.free]))
+        return box
 
     def _summed(self, a: Array, slopes: Array, steepness: float, errors: Errors) -> tuple[Array, Errors]:
         """Return the normal with its slopes in the constants summed anew, and the errors that are left."""
