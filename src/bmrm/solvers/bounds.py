@@ -101,8 +101,7 @@ class FlatBound:
             if float(e @ box) <= worth(upper, upper):
                 return box
         box = np.minimum(box, self._rows.around(plane, slopes, errors, w, upper))
-        taken = self._rows.dependent or not np.isfinite(self.risk.floor)
-        if taken or not (self._constants or self._rows.possible):
+        if self._rows.dependent or not (self._rows.possible and np.isfinite(self.risk.floor)):
             return np.where(np.isfinite(box), box, _NEAR * np.abs(w[self.free]))
         return box
 
