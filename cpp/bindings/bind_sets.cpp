@@ -26,12 +26,8 @@ namespace {
 
 using Index = In<std::int64_t>;
 
-// Starts must begin at 0, not fall, and end at `end`.
 void require_starts(const Index& starts, std::size_t end, const char* name) {
-  const auto s = view(starts);
-  const bool good =
-      !s.empty() && s.front() == 0 && s.back() == static_cast<std::int64_t>(end) && std::is_sorted(s.begin(), s.end());
-  if (!good) require(false, std::string(name) + " must rise from 0 to " + std::to_string(end));
+  require_rising(view(starts), end, name);
 }
 
 Sets sets_of(std::size_t m, const Index& rows, const Index& starts, const Index& turns, const In<double>& share) {

@@ -247,7 +247,7 @@ def _sparse_matrix(X: Any, n_threads: int) -> _core.Matrix:
             indices, values = ordered
         else:
             indptr, indices, values = _without_duplicates(csr)
-    return _core.csr(values, indices, indptr, csr.shape[1])
+    return _core.csr(values, indices, indptr, csr.shape[1], checked=True)
 
 
 def _without_duplicates(csr: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:

@@ -107,7 +107,7 @@ def block_matrix(header: Header, block: Block, data: Bytes) -> _core.Matrix:
     arrays: Any = block_arrays(header, block, data)
     if header.kind == "dense":
         return _core.dense(arrays[0])
-    return _core.csr(arrays[0], arrays[1], arrays[2], header.columns)
+    return _core.csr(arrays[0], arrays[1], arrays[2], header.columns, checked=True)  # see check_block
 
 
 def check_block(header: Header, block: Block, data: Bytes) -> None:

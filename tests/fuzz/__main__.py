@@ -1,0 +1,66 @@
+"""``python -m fuzz``: random inputs for all that reads files, messages and arguments."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+
+from fuzz.campaign import Tally, hunt
+from fuzz.target import judged
+from fuzz.targets import TARGETS
+
+
+def parsed() -> argparse.Namespace:
+    """Return the options."""
+    parser = argparse.ArgumentParser(prog="fuzz", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=10.0, help="for all targets together (default 10)")
+    parser.add_argument("--target", action="append", choices=sorted(TARGETS), help="one of them; may be repeated")
+    parser.add_argument("--seed", type=int, help="default: the time; the same seed tries the same inputs")
+    parser.add_argument("--core", type=Path, help="the compiled core with sanitizers; without it there are none")
+    parser.add_argument("--out", type=Path, default=Path("build/fuzz"), help="folder for findings")
+    parser.add_argument("--replay", type=Path, help="run one saved input instead: the target is --target")
+    return parser.parse_args()
+
+
+def replay(target: str, path: Path) -> int:
+    """Run one input in this process."""
+    finding = judged(TARGETS[target](), path.read_bytes())
+    print("fine" if finding is None else finding.report)
+    return finding is not None
+
+
+def line(name: str, tally: Tally) -> str:
+    """Return a target's line of the report."""
+    rate = tally.executions / max(tally.seconds, 1e-9)
+    return f"{name:12} {tally.executions:9} runs {rate:8.0f}/s {len(tally.findings):4} findings"
+
+
+def main() -> int:
+    """Fuzz; 1 if something was found."""
+    options = parsed()
+    if options.replay:
+        return replay(options.target[0], options.replay)
+    seed = options.seed if options.seed is not None else int(time.time())
+    names = options.target or sorted(TARGETS)
+    out = options.out.resolve()
+    out.mkdir(parents=True, exist_ok=True)
+    print(f"seed {seed}, {len(names)} targets, {options.minutes:g} minutes, "
+          f"{'address and undefined-behavior sanitizers' if options.core else 'no sanitizers'}", flush=True)
+    found: list[Path] = []
+    for name in names:
+        core = None if options.core is None else options.core.resolve()
+        tally = hunt(name, seed, 60.0 * options.minutes / len(names), out, core)
+        print(line(name, tally), flush=True)
+        found += tally.findings
+    for path in found:
+        about = json.loads(path.read_text())
+        print(f"\n{about['kind']} of {about['target']}: {about['place']}\n  input: {path.with_suffix('.input')}")
+        print("  " + "\n  ".join(about["report"].strip().splitlines()[-6:]))
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

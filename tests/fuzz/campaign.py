@@ -1,0 +1,126 @@
+"""The campaign: targets one after the other, each in a process that may crash, hang or ask for too much memory."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fuzz.child import SLOT_BYTES, keep, read_slot
+from fuzz.target import Finding
+
+HANG = 30.0  # seconds: inputs have 64 kB at most and take milliseconds, under sanitizers and load too
+_START = 60.0  # seconds until a process has imported everything
+_LARGEST_MB = 512  # of one allocation: 64 kB of input cannot justify it
+_MOST_RSS_MB = 4096
+_ASAN = (
+    f"detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb={_LARGEST_MB}:quarantine_size_mb=16"
+    f":hard_rss_limit_mb={_MOST_RSS_MB}:detect_stack_use_after_return=0:handle_abort=1:fast_unwind_on_malloc=1"
+)
+_SUMMARY = re.compile(r"^SUMMARY: (.*)$|^(.*runtime error: .*)$|^(.*Assertion .* failed.*)$", re.MULTILINE)
+
+_OWN = re.compile(r"^ +#\d+ .* \S*/cpp/(\S+:\d+)", re.MULTILINE)
+
+
+@dataclass
+class Tally:
+    """What a target has been through."""
+
+    executions: int = 0
+    seconds: float = 0.0
+    deaths: int = 0
+    findings: list[Path] = field(default_factory=list)
+
+
+def environment(core: Path | None) -> dict[str, str]:
+    """Return the environment of a child: with the sanitizers' library before all others where the core has them."""
+    here = Path(__file__).resolve().parents[1]
+    found = os.environ | {"PYTHONPATH": str(here), "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
+    found |= {"OPENBLAS_NUM_THREADS": "1"}
+    if core is None:
+        return found
+    compiler = os.environ.get("CXX", "c++")
+    libraries = [
+        subprocess.run([compiler, f"-print-file-name={name}"], capture_output=True, text=True, check=True).stdout.strip()
+        for name in ("libasan.so", "libstdc++.so")  # the second so that exceptions are known when the first one starts
+    ]
+    options = {"ASAN_OPTIONS": _ASAN, "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1"}
+    return found | options | {"LD_PRELOAD": " ".join(libraries), "BMRM_FUZZ_CORE": str(core)}
+
+
+def hunt(target: str, seed: int, seconds: float, out: Path, core: Path | None) -> Tally:
+    """Fuzz one target for that time; findings are written to `out`."""
+    tally, began = Tally(), time.monotonic()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "slot").write_bytes(bytes(SLOT_BYTES))
+        while (left := seconds - (time.monotonic() - began)) > 0.0:
+            finding, data = _one_process(target, seed + tally.deaths, left, folder, core)
+            if finding is None:
+                break
+            tally.deaths += 1
+            keep(folder, target, finding, data)
+        tally.executions = read_slot(folder / "slot")[0]
+        for path in folder.glob(f"{target}-*"):
+            (out / path.name).write_bytes(path.read_bytes())
+        tally.findings = sorted(out / path.name for path in folder.glob(f"{target}-*.json"))
+    tally.seconds = time.monotonic() - began
+    return tally
+
+
+def _one_process(
+    target: str, seed: int, seconds: float, folder: Path, core: Path | None
+) -> tuple[Finding | None, bytes]:
+    """Run one child until its time is over or its life; None if it has ended well."""
+    errors = folder / "stderr"
+    command = [sys.executable, "-m", "fuzz.child", target, str(seed), str(seconds), str(folder)]
+    with errors.open("wb") as stream:
+        child = subprocess.Popen(command, env=environment(core), stdout=stream, stderr=stream)
+    try:
+        hangs = _watched(child, folder / "slot")
+    finally:
+        if child.poll() is None:
+            child.kill()
+            child.wait()
+    _, data = read_slot(folder / "slot")
+    report = errors.read_text(errors="replace")[-20_000:]
+    if hangs:
+        return Finding("hang", _python_place(report), report), data
+    if child.returncode == 0:
+        return None, data
+    return Finding("crash", _crash_place(report, child.returncode), report), data
+
+
+def _watched(child: subprocess.Popen[bytes], slot: Path) -> bool:
+    """Wait for the child; True if one input takes too long. Its threads say on standard error where they are."""
+    count, since, patience = read_slot(slot)[0], time.monotonic(), _START + HANG
+    while child.poll() is None:
+        time.sleep(0.2)
+        now = read_slot(slot)[0]
+        if now != count:
+            count, since, patience = now, time.monotonic(), HANG
+        elif time.monotonic() - since > patience:
+            child.send_signal(signal.SIGUSR1)
+            time.sleep(1.0)
+            return child.poll() is None
+    return False
+
+
+def _crash_place(report: str, code: int) -> str:
+    """Return what went wrong and the first line of the core on the way."""
+    found, own = _SUMMARY.search(report), _OWN.search(report)
+    if not found:
+        return f"exit code {code} {_python_place(report)}"
+    what = next(group for group in found.groups() if group)
+    return f"{own[1]}: {what}" if own else what
+
+
+def _python_place(report: str) -> str:
+    found = re.findall(r'File "[^"]*/bmrm/([^"]*)", line (\d+)', report)
+    return " ".join(found[0]) if found else ""
