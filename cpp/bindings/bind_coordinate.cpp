@@ -26,6 +26,8 @@ Penalty penalty_of(In<double> u, In<double> v, In<double> lower, In<double> uppe
   require_size(v.size(), k, "v");
   require_size(lower.size(), k, "lower");
   require_size(upper.size(), k, "upper");
+  for (std::size_t j = 0; j < k; ++j)
+    if (lower.data()[j] > upper.data()[j]) require(false, "lower lies above upper at place " + std::to_string(j));
   return {view(u), view(v), view(lower), view(upper)};
 }
 

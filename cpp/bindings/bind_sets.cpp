@@ -108,7 +108,10 @@ double by_k(const In<double>& scores, const Index& positives, const Index& negat
 Ranked ranked_of(std::size_t m, const Index& rows, const Index& starts, const Index& turns, const In<double>& margin,
                  const In<double>& share) {
   require_size(margin.size(), rows.size(), "margin");
-  return Ranked{sets_of(m, rows, starts, turns, share), view(margin)};
+  const Sets sets = sets_of(m, rows, starts, turns, share);
+  for (std::size_t q = 0; q + 1 < starts.size(); ++q)
+    if (sets.size(q) == 0) require(false, "query " + std::to_string(q) + " is empty");
+  return Ranked{sets, view(margin)};
 }
 
 double by_gain(const In<double>& scores, const Index& rows, const Index& starts, const Index& turns,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -94,7 +95,15 @@ def _one_process(
         return Finding("hang", _python_place(report), report), data
     if child.returncode == 0:
         return None, data
-    return Finding("crash", _crash_place(report, child.returncode), report), data
+    return Finding("crash", f"{_called(data)}{_crash_place(report, child.returncode)}", report), data
+
+
+def _called(data: bytes) -> str:
+    """Return what the input calls, if it is a call."""
+    try:
+        return f"{json.loads(data)['call']} "
+    except (ValueError, TypeError, KeyError):
+        return ""
 
 
 def _watched(child: subprocess.Popen[bytes], slot: Path) -> bool:

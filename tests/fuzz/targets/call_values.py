@@ -134,7 +134,7 @@ _FOREIGN: dict[str, Callable[[], Any]] = {
     "strided": lambda: np.zeros((8, 6))[::2, ::2],
     "read-only": lambda: np.broadcast_to(1.0, (4, 3)),
     "swapped": lambda: X.astype(">f8"),
-    "no entries": lambda: sparse.csr_array((4, 2**40)),
+    "no entries": lambda: sparse.csr_array((4, 1000)),
     "far segments": lambda: [[(0, 2**31, 0)], [(0, 1, 2**31)]],
     "far segment": lambda: [(0, 2**31, 2**31)],
     "folder": lambda: ".",
@@ -143,7 +143,7 @@ _FOREIGN: dict[str, Callable[[], Any]] = {
 VALUES: dict[str, Callable[[], Any]] = _FITTING | _FOREIGN
 HOSTILE = [*_FOREIGN, "dense", "signs", "w", "chain", "problem"]
 
-_DATA, _TARGETS = ["dense", "csr", "single", "columns", "csc", "unsorted", "sequences", "tokens", "dataset"], ["signs"]
+_DATA, _TARGETS = ["dense", "csr", "single", "columns", "csc", "unsorted", "sequences", "tokens", "dataset", "wide"], ["signs"]
 _TARGETS += ["classes", "words", "real", "sets", "table", "labels", "token labels"]
 _LOSSES, _COUNTS = ["hinge", "squared", "softmax", "logistic"], ["two", "three"]
 PLAUSIBLE: dict[str, list[str]] = {

@@ -5,9 +5,8 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
-import pkgutil
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -16,11 +15,10 @@ from bmrm import _core
 from fuzz.target import GRAVE, Target
 from fuzz.targets.call_values import HOSTILE, PLAUSIBLE, VALUES
 
-# Left out: what starts processes, servers or the command line, or runs for minutes by design.
-_LEFT_OUT = ("bmrm.cli", "bmrm.testing", "bmrm.__main__", "bmrm.parallel", "bmrm.owners.server", "bmrm.owners.client")
+_PACKAGES = ("bundle", "data", "estimators", "losses", "owners", "regularizers", "risks", "solvers", "structured")
 _NAMES_LEFT_OUT = {
-    "bmrm.ShardServer",
-    "bmrm.structured.pystruct.PystructModel",  # calls code of its user
+    "ShardServer",  # listens
+    "PystructModel",  # calls code of its user
 }
 _METHODS_LEFT_OUT = {
     "outputs",  # all of them: exponentially many
@@ -31,31 +29,17 @@ _SECONDS = 5.0  # for a run
 
 @lru_cache
 def callables() -> dict[str, Any]:
-    """Return functions and classes by their full names, each once: those of all modules that are no private ones."""
+    """Return the functions and classes that the package and its parts list in `__all__`, each once.
+
+    Not those of the command line, of checks that run for minutes, and of engines, which start processes.
+    """
     found: dict[str, Any] = {}
-    seen: set[int] = set()
-    for module in _modules():
-        for name in sorted(vars(module)):
+    for module in (bmrm, *(importlib.import_module(f"bmrm.{name}") for name in _PACKAGES)):
+        for name in sorted(set(module.__all__) - _NAMES_LEFT_OUT):
             thing = getattr(module, name)
-            full = f"{module.__name__}.{name}"
-            own = getattr(thing, "__module__", "").startswith("bmrm") and callable(thing)
-            if own and not name.startswith("_") and id(thing) not in seen and full not in _NAMES_LEFT_OUT:
-                if getattr(thing, "__module__", "").startswith(_LEFT_OUT) or inspect.isabstract(thing):
-                    continue
-                seen.add(id(thing))
-                found[full] = thing
+            if callable(thing) and not inspect.isabstract(thing) and thing not in found.values():
+                found[f"{module.__name__}.{name}"] = thing
     return found
-
-
-def _modules() -> Iterator[Any]:
-    yield bmrm
-    for info in sorted(pkgutil.walk_packages(bmrm.__path__, "bmrm."), key=lambda info: info.name):
-        private = any(part.startswith("_") for part in info.name.split("."))
-        if not private and not info.name.startswith(_LEFT_OUT):
-            try:
-                yield importlib.import_module(info.name)
-            except ImportError:  # an extra that is not installed
-                continue
 
 
 def parameters_of(thing: Any) -> list[str]:

@@ -54,7 +54,7 @@ OBJECTS: dict[str, list[Callable[[], Any]]] = {
         lambda: _csr("f4", "i8"),
         lambda: _core.dense(np.empty((0, 3))),
         lambda: _core.dense(np.empty((3, 0))),
-        lambda: _core.csr(np.empty(0), np.empty(0, "i4"), np.zeros(4, "i8"), 2**40),
+        lambda: _core.csr(np.empty(0), np.empty(0, "i4"), np.zeros(4, "i8"), 2**17),
         lambda: _core.csr(np.empty(0), np.empty(0, "i4"), np.zeros(1, "i8"), 3),
     ],
     "Columns": [lambda: _core.columns(_csr()), lambda: _core.columns(_core.dense(_DENSE))],

@@ -26,6 +26,7 @@ _WHOLE = (-1, 0, 0, 1, 1, 2, 2, 3, 4, 5, 2**31 - 1, 2**31, 2**32 + 1, -(2**31), 
 _COUNTS = (-1, 0, 1, 1, 2, 2, 3, 3, 4, 4, 8, 1000, 2**31 - 1, 2**31, 2**61, 2**63 - 1, 2**63, 2**64 - 1)
 _TEXTS = ("margin", "residual", "score", "sgd", "folos", "pegasos", "adaptive", "proximal", "", "x", "hinge")
 _ENDLESS = {"max_epochs", "max_steps"}  # what they bound may be as long as they say
+_SIZES = {"n", "n_attributes"}  # what is made may be as large as they say
 _SKIPPED = {"set_deadline"}  # the harness sets it
 
 
@@ -61,7 +62,7 @@ def drawn(rng: random.Random, kind: str, name: str = "") -> Any:
     if "Sequence[float]" in kind:
         return {"list": [{"float": repr(rng.choice(_FLOATS))} for _ in range(rng.choice(_LENGTHS))]}
     if kind.startswith("int"):
-        return rng.choice((0, 1, 2, 10, 1000)) if name in _ENDLESS else rng.choice(_COUNTS)
+        return rng.choice((0, 1, 2, 10, 1000)) if name in _ENDLESS | _SIZES else rng.choice(_COUNTS)
     if kind.startswith("float"):
         return {"float": repr(rng.choice(_FLOATS))}
     if "bool" in kind:
