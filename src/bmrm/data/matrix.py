@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bmrm import _core
+from bmrm._limits import check_length
 from bmrm.data.elsewhere import Elsewhere
 from bmrm.data.threads import checked_threads, default_threads
 
@@ -45,8 +46,11 @@ class Design:
         self.n_threads = checked_threads(n_threads)
         self.intercept = bool(intercept)
         if isinstance(X, Elsewhere):
+            check_length(X.shape[1], f"X of shape {X.shape}")
             self.matrix = cast(_core.Matrix, X.matrix)  # what it lacks, single rows, no solver asks of it
             return
+        if _is_sparse(X):
+            check_length(X.shape[-1], f"X of shape {X.shape}")
         self.matrix = _sparse_matrix(X, self.n_threads) if _is_sparse(X) else _dense_matrix(X)
         bad = self.matrix.first_nonfinite(self.n_threads)
         if bad is not None:

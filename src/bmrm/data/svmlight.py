@@ -109,8 +109,8 @@ def _feature_count(n_features: int | None) -> int | None:
     if n_features is None:
         return None
     count = operator.index(n_features)
-    if not 0 <= count < 1 << 63:
-        raise ValueError(f"n_features is {count}; expected a number from 0 to 2^63 - 1")
+    if not 0 <= count < 1 << 60:
+        raise ValueError(f"n_features is {count}; expected a number from 0 to 2^60 - 1")
     return count
 
 

@@ -82,7 +82,7 @@ def changed_array(rng: random.Random, content: bytes) -> bytes:
         return _lying(rng.choice(_TYPES), shape) + content[-array.nbytes :]
     if how == 2:
         size = rng.choice((0, 1, 2, 3, 7, 100))
-        plain = array.astype(rng.choice(("f8", "i8", "i4", "u1", "U3"))) if array.dtype.kind in "biuf" else array
+        plain = array.astype(rng.choice(("f8", "i8", "i4", "u1", "U3"))) if array.dtype.kind in "biu" else array
         return array_bytes(np.resize(plain, size))
     if array.dtype == np.uint8 and array.size > 1:
         return array_bytes(np.frombuffer(havoc_json(rng, array.tobytes()), np.uint8))
@@ -272,7 +272,7 @@ class Stores(Target):
                 header = self._other_block(rng, body, json.loads(header))
             if rng.random() < 0.7:
                 header = havoc_json(rng, header)
-        except (ValueError, KeyError, IndexError, TypeError, struct.error):
+        except (ValueError, KeyError, IndexError, TypeError, OverflowError, struct.error):
             return havoc(rng, data, other)
         if rng.random() < 0.1:
             return havoc(rng, data, other)

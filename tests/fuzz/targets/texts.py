@@ -54,7 +54,7 @@ class Svmlight(Target):
         found = bmrm.read(path, **chosen(data, _OPTIONS))
         if chosen(data, (True, False, False)):
             bmrm.read_sequences(path, labels=False)
-        if found.X.shape[1] < 100 and found.y is not None and not isinstance(found.y, list):
+        if 0 < found.X.shape[1] < 100 and found.y is not None and not isinstance(found.y, list):
             bmrm.solve(bmrm.Problem(bmrm.LinearRisk(found.X, found.y, "absolute_error"), "l2", 1.0), max_iter=2)
 
 
