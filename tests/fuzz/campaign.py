@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import re
 import signal
 import subprocess
@@ -11,13 +12,15 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from fuzz.child import SLOT_BYTES, keep, read_slot
 from fuzz.target import Finding
 
 HANG = 30.0  # seconds: inputs have 64 kB at most and take milliseconds, under sanitizers and load too
-_START = 60.0  # seconds until a process has imported everything
+_START = 60.0  # seconds until a process has imported everything and made its seeds
+_WAITING = 10.0  # times as long on the wall
 _LARGEST_MB = 512  # of one allocation: 64 kB of input cannot justify it
 _MOST_RSS_MB = 4096
 _ASAN = (
@@ -39,20 +42,33 @@ class Tally:
     findings: list[Path] = field(default_factory=list)
 
 
+@cache
+def sanitizers() -> tuple[str, ...]:
+    """Return the libraries to load before all others; none where the system or the compiler has no such thing."""
+    if sys.platform != "linux":
+        return ()
+    # The second one so that exceptions are known when the first one starts.
+    names = (("libasan.so", f"libclang_rt.asan-{platform.machine()}.so"), ("libstdc++.so",))
+    found = [next((path for path in map(_library, each) if path), "") for each in names]
+    return tuple(found) if all(found) else ()
+
+
+def _library(name: str) -> str:
+    """Return where the compiler has a library, an empty text if it has none."""
+    command = [os.environ.get("CXX", "c++"), f"-print-file-name={name}"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    return answer if os.path.isabs(answer) else ""
+
+
 def environment(core: Path | None) -> dict[str, str]:
     """Return the environment of a child: with the sanitizers' library before all others where the core has them."""
     here = Path(__file__).resolve().parents[1]
-    found = os.environ | {"PYTHONPATH": str(here), "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
-    found |= {"OPENBLAS_NUM_THREADS": "1"}
+    single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+    found = os.environ | single | {"PYTHONPATH": str(here), "PYTHONHASHSEED": "0"}
     if core is None:
         return found
-    compiler = os.environ.get("CXX", "c++")
-    libraries = [
-        subprocess.run([compiler, f"-print-file-name={name}"], capture_output=True, text=True, check=True).stdout.strip()
-        for name in ("libasan.so", "libstdc++.so")  # the second so that exceptions are known when the first one starts
-    ]
     options = {"ASAN_OPTIONS": _ASAN, "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1"}
-    return found | options | {"LD_PRELOAD": " ".join(libraries), "BMRM_FUZZ_CORE": str(core)}
+    return found | options | {"LD_PRELOAD": " ".join(sanitizers()), "BMRM_FUZZ_CORE": str(core)}
 
 
 def hunt(target: str, seed: int, seconds: float, out: Path, core: Path | None) -> Tally:
@@ -107,18 +123,31 @@ def _called(data: bytes) -> str:
 
 
 def _watched(child: subprocess.Popen[bytes], slot: Path) -> bool:
-    """Wait for the child; True if one input takes too long. Its threads say on standard error where they are."""
-    count, since, patience = read_slot(slot)[0], time.monotonic(), _START + HANG
+    """Wait for the child; True if one input takes too long. Its threads say on standard error where they are.
+
+    What counts is processor time: on a busy machine waiting is no sign of anything. A deadlock takes none, so that the
+    clock on the wall decides in the end.
+    """
+    count, since, used, patience = read_slot(slot)[0], time.monotonic(), 0.0, _START
     while child.poll() is None:
         time.sleep(0.2)
-        now = read_slot(slot)[0]
+        now, cpu = read_slot(slot)[0], _processor_seconds(child.pid)
         if now != count:
-            count, since, patience = now, time.monotonic(), HANG
-        elif time.monotonic() - since > patience:
+            count, since, used, patience = now, time.monotonic(), cpu, HANG
+        elif cpu - used > patience or time.monotonic() - since > _WAITING * patience:
             child.send_signal(signal.SIGUSR1)
             time.sleep(1.0)
             return child.poll() is None
     return False
+
+
+def _processor_seconds(pid: int) -> float:
+    """Return the processor time of a process, 0 where the system does not tell."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _crash_place(report: str, code: int) -> str:

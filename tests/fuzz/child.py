@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import faulthandler
 import hashlib
+import importlib
 import importlib.util
 import json
 import mmap
@@ -97,7 +98,10 @@ def explore(target: Target, seed: int, seconds: float, folder: Path) -> None:
     pool = seeds + [path.read_bytes() for path in sorted(kept.iterdir())]
     first, end = pool[slot.count :][::-1], time.monotonic() + seconds  # those before a death have had their turn
     while time.monotonic() < end:
-        data = first.pop() if first else target.mutate(rng, rng.choice(pool), rng.choice(pool))
+        try:
+            data = first.pop() if first else target.mutate(rng, rng.choice(pool), rng.choice(pool))
+        except StopIteration:  # the target has nothing more to try
+            return
         slot.put(data)
         if target.traced:
             with lines:
@@ -120,10 +124,12 @@ def main() -> None:
         limit_memory()
     from fuzz.targets import TARGETS
 
+    module, _, cls = name.partition(":")  # of a target of one's own
+    made = getattr(importlib.import_module(module), cls) if cls else TARGETS[name]
     with tempfile.TemporaryDirectory() as empty:
         os.chdir(empty)
         try:
-            explore(TARGETS[name](), seed, seconds, folder)
+            explore(made(), seed, seconds, folder)
         finally:
             os.chdir("/")
 
