@@ -39,8 +39,8 @@ void require_columns(std::span<const Index> indices, std::size_t n_cols) {
     return;
   const auto first = std::find_if(indices.begin(), indices.end(), bad);
   if (first != indices.end())
-    require(false, "index " + std::to_string(*first) + " is no column; expected 0 to n_cols - 1, with n_cols = " +
-                       std::to_string(n_cols));
+    require(false, "index " + std::to_string(*first) +
+                       " is no column; expected 0 to n_cols - 1, with n_cols = " + std::to_string(n_cols));
 }
 
 template <class Value, class Index>

@@ -92,8 +92,8 @@ void descent_epoch(const Matrix& X, const AnyScalarLoss& loss, In<std::int64_t> 
   const Tangents tangents = tangents_of(X, slopes, offsets, u, w.size(), lam, share);
   const Coordinates at = coordinates_of(X, w.size(), metric, shrinks, plain);
   // Buffers are as long as a batch, which has no more rows than there are.
-  const RowDescent descent{rule_named(rule), lam, t0, radius, std::min(batch, std::max<std::size_t>(1, order.size())),
-                           every};
+  const RowDescent descent{
+      rule_named(rule), lam, t0, radius, std::min(batch, std::max<std::size_t>(1, order.size())), every};
   Clock now = clock_of(clock);
   double* mean = optional_out(average, w.size(), "average");
   {

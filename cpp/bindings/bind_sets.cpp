@@ -26,9 +26,7 @@ namespace {
 
 using Index = In<std::int64_t>;
 
-void require_starts(const Index& starts, std::size_t end, const char* name) {
-  require_rising(view(starts), end, name);
-}
+void require_starts(const Index& starts, std::size_t end, const char* name) { require_rising(view(starts), end, name); }
 
 Sets sets_of(std::size_t m, const Index& rows, const Index& starts, const Index& turns, const In<double>& share) {
   require_rows(view(rows), m);

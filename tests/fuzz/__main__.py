@@ -73,8 +73,11 @@ def main() -> int:
     names = options.target or sorted(TARGETS)
     out = options.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
-    print(f"seed {seed}, {len(names)} targets, {options.minutes:g} minutes, "
-          f"{'address and undefined-behavior sanitizers' if core else 'no sanitizers'}", flush=True)
+    print(
+        f"seed {seed}, {len(names)} targets, {options.minutes:g} minutes, "
+        f"{'address and undefined-behavior sanitizers' if core else 'no sanitizers'}",
+        flush=True,
+    )
     found: list[Path] = []
     for name in names:
         tally = hunt(name, seed, 60.0 * options.minutes / len(names), out, core)

@@ -84,9 +84,9 @@ def hunt(target: str, seed: int, seconds: float, out: Path, core: Path | None) -
             tally.deaths += 1
             keep(folder, target, finding, data)
         tally.executions = read_slot(folder / "slot")[0]
-        for path in folder.glob(f"{target}-*"):
+        for path in [*folder.glob("*.json"), *folder.glob("*.input")]:
             (out / path.name).write_bytes(path.read_bytes())
-        tally.findings = sorted(out / path.name for path in folder.glob(f"{target}-*.json"))
+        tally.findings = sorted(out / path.name for path in folder.glob("*.json"))
     tally.seconds = time.monotonic() - began
     return tally
 

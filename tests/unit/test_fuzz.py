@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from fuzz.campaign import hunt
 from fuzz.mutate import havoc, havoc_json
 from fuzz.target import judged

@@ -67,7 +67,7 @@ def test_an_array_is_at_most_a_hundred_times_as_large_as_in_the_file(tmp_path, m
     monkeypatch.setattr(compress, "_HARMLESS", 1 << 20)
     path = tmp_path / "bomb.npz"
     bomb(path, 1 << 24)
-    with pytest.raises(bmrm.DataError, match="X.npy has .* bytes in the file and would have 16777"):
+    with pytest.raises(bmrm.DataError, match=r"X\.npy has .* bytes in the file and would have 16777"):
         bmrm.read(path)
     np.savez_compressed(path, X=np.eye(300))  # 0.7 MB in 2 kB: harmless
     assert bmrm.read(path).X.shape == (300, 300)
@@ -83,7 +83,7 @@ def test_text_is_at_most_a_hundred_times_as_large_as_in_the_file(tmp_path, monke
         if good:
             assert bmrm.read(path).X.shape == (n, 1)
         else:
-            with pytest.raises(bmrm.DataError, match="bytes become more than 65536|become more than"):
+            with pytest.raises(bmrm.DataError, match="bytes become more than"):
                 bmrm.read(path)
 
 
@@ -137,11 +137,18 @@ def test_numbers_in_the_header_of_a_store_are_whole(tmp_path, change):
 
 def test_vectors_must_fit_in_memory(tmp_path):
     X = sparse.csr_array((np.ones(1), (np.array([0]), np.array([2**50]))), shape=(2, 2**50 + 1))
-    for use in (Design, lambda X: bmrm.LinearRisk(X, [1, -1], "hinge"), lambda X: bmrm.LinearClassifier().fit(X, [0, 1])):
-        with pytest.raises(ValueError, match="asks for vectors of 1125899906842625 numbers, 9.01e\\+06 GB each"):
+    for use in (
+        Design,
+        lambda X: bmrm.LinearRisk(X, [1, -1], "hinge"),
+        lambda X: bmrm.LinearClassifier().fit(X, [0, 1]),
+    ):
+        with pytest.raises(ValueError, match=r"asks for vectors of 1125899906842625 numbers, 9.01e\+06 GB each"):
             use(X)
     path = tmp_path / "wide.store"
-    bmrm.convert(bmrm.Dataset(X=np.eye(2), y=np.array([1.0, -1.0])), path)
+    bmrm.convert(bmrm.Dataset(X=sparse.csr_array(np.eye(2)), y=np.array([1.0, -1.0])), path)
+    other_header(path, lambda header: header.update(columns=2**50))
+    with pytest.raises(ValueError, match="asks for vectors of"):
+        bmrm.LinearRisk(bmrm.Store(path), np.ones(2), "hinge")
 
 
 def test_long_segments_cost_nothing_before_there_are_any():

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import importlib
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -42,33 +43,39 @@ def _unzstd(data: bytes, most: int) -> bytes:
     return b"".join(parts)
 
 
+def _read(opened: Any, data: bytes, most: int) -> bytes:
+    """Decompress, but no more than one byte beyond `most`."""
+    with opened(io.BytesIO(data)) as file:
+        return bytes(file.read(most + 1))
+
+
 def decompress(path: Path) -> bytes:
     """Return the decompressed content of a file with one of the suffixes above."""
     suffix = path.suffix.lower()
     data = path.read_bytes()
     most = most_bytes(len(data))
     failures: tuple[type[Exception], ...] = (EOFError, OSError)
+    unpack: Callable[[bytes, int], bytes] = _unzstd
     if suffix == ".gz":
         import gzip
         import zlib
 
-        file: Any = gzip.GzipFile(fileobj=io.BytesIO(data))
+        unpack = partial(_read, gzip.open)
         failures += (zlib.error,)
     elif suffix == ".bz2":
         import bz2
 
-        file = bz2.BZ2File(io.BytesIO(data))
+        unpack = partial(_read, bz2.open)
         failures += (ValueError,)
     elif suffix == ".xz":
         import lzma
 
-        file = lzma.LZMAFile(io.BytesIO(data))
+        unpack = partial(_read, lzma.open)
         failures += (lzma.LZMAError,)
     else:
-        file = None
         failures += (_zstandard().ZstdError,)
     try:
-        content = _unzstd(data, most) if file is None else bytes(file.read(most + 1))
+        content = unpack(data, most)
     except failures as error:
         raise DataError(f"{path}: truncated or corrupt {suffix} file ({error})") from error
     if len(content) > most:

@@ -182,5 +182,10 @@ def _check_header(header: Header, size: int) -> None:
             raise ValueError(f"array {name} at {array.offset!r}, {array.size!r} bytes, of shape {array.shape!r}")
         dtype = np.dtype(array.dtype)
         whole = dtype.itemsize * math.prod(array.shape)
-        if min(array.shape, default=0) < 0 or dtype.kind not in "biufSU" or whole != array.size or not 0 <= array.offset <= size - whole:
+        if (
+            min(array.shape, default=0) < 0
+            or dtype.kind not in "biufSU"
+            or whole != array.size
+            or not 0 <= array.offset <= size - whole
+        ):
             raise ValueError(f"array {name}")

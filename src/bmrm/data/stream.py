@@ -18,7 +18,6 @@ import numpy.typing as npt
 from bmrm import _core
 from bmrm._errors import DataError
 from bmrm.data.memory import room_for_planes
-from bmrm.data.text import checked_text
 from bmrm.data.store_format import (
     PAGE,
     Block,
@@ -30,6 +29,7 @@ from bmrm.data.store_format import (
     padded,
     parse_header,
 )
+from bmrm.data.text import checked_text
 
 Array: TypeAlias = npt.NDArray[np.float64]
 

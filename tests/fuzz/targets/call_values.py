@@ -143,14 +143,18 @@ _FOREIGN: dict[str, Callable[[], Any]] = {
 VALUES: dict[str, Callable[[], Any]] = _FITTING | _FOREIGN
 HOSTILE = [*_FOREIGN, "dense", "signs", "w", "chain", "problem"]
 
-_DATA, _TARGETS = ["dense", "csr", "single", "columns", "csc", "unsorted", "sequences", "tokens", "dataset", "wide"], ["signs"]
+_DATA, _TARGETS = (
+    ["dense", "csr", "single", "columns", "csc", "unsorted", "sequences", "tokens", "dataset", "wide"],
+    ["signs"],
+)
 _TARGETS += ["classes", "words", "real", "sets", "table", "labels", "token labels"]
 _LOSSES, _COUNTS = ["hinge", "squared", "softmax", "logistic"], ["two", "three"]
 PLAUSIBLE: dict[str, list[str]] = {
     "X": _DATA, "x": ["dense", "csr", "sequences", "rna"], "y": _TARGETS, "Y": _TARGETS, "groups": ["groups"],
     "data": ["dense", "csr", "dataset", "file"], "loss": _LOSSES, "losses": _LOSSES, "w": ["w", "w4"],
     "regularizer": ["l2", "l1"], "solver": ["auto", "bmrm", "lbfgs"], "lam": ["small", "half"], "tol": ["small"],
-    "path": ["file", "store", "new"], "source": ["file", "dataset"], "target": ["new"], "problem": ["problem", "kinked"],
+    "path": ["file", "store", "new"], "source": ["file", "dataset"], "target": ["new"],
+    "problem": ["problem", "kinked"],
     "risk": ["risk"], "model": ["chain", "segments", "folding"], "template": ["template"], "weight": ["weights"],
     "sample_weight": ["weights"], "offset": ["real"], "start": ["w"], "result": ["result"], "rng": ["random"],
     "certificate": ["certificate"], "max_iter": _COUNTS, "max_seconds": ["one"], "n": _COUNTS, "k": _COUNTS,

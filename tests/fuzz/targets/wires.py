@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import random
 import struct
 from typing import Any
@@ -12,7 +11,6 @@ import numpy as np
 import bmrm
 from bmrm.data.dataset import Dataset
 from bmrm.owners import wire
-from bmrm.owners.client import request
 from bmrm.owners.session import Session
 from bmrm.parallel import messages
 from bmrm.parallel.base import EngineError
