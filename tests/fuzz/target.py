@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import traceback
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,11 +68,20 @@ def judged(target: Target, data: bytes) -> Finding | None:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        if isinstance(error, target.allowed) and not isinstance(error, target.grave):
+        starved = any(isinstance(cause, MemoryError) for cause in _causes(error))
+        if isinstance(error, target.allowed) and not isinstance(error, target.grave) and not starved:
             return None
-        kind = "memory" if isinstance(error, MemoryError) else "error"
+        kind = "memory" if starved else "error"
         return Finding(kind, f"{type(error).__name__} {_place(error)}", traceback.format_exc())
     return None
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield the error, what it was raised from, and so on: a typed error may stand for one of memory."""
+    found: BaseException | None = error
+    while found is not None:
+        yield found
+        found = found.__cause__ or found.__context__
 
 
 def _place(error: BaseException) -> str:

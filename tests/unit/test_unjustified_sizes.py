@@ -15,6 +15,7 @@ from numpy.lib import format as npy
 from scipy import sparse
 
 import bmrm
+from bmrm import model_file
 from bmrm.data import Design, compress
 from bmrm.data.text import checked_text
 from bmrm.parallel import messages
@@ -212,3 +213,17 @@ def test_rows_of_sequences_are_finite(tmp_path):
     np.savez(tmp_path / "bad.npz", X=np.array([[np.nan]]), y=np.ones(1), groups=np.zeros(1, np.int64))
     with pytest.raises(bmrm.DataError, match=r"bad\.npz: .*not finite"):
         bmrm.read_sequences(tmp_path / "bad.npz")
+
+
+@pytest.mark.parametrize("change", [{"n_attributes": 2**31}, {"pair_attributes": 2**31}, {"n_attributes": 2**70}])
+def test_models_have_the_weights_that_their_header_speaks_of(tmp_path, change):
+    """2^31 attributes took 16 GB until they were found to have no weights."""
+    X = [np.eye(2), np.ones((1, 2))]
+    labeler = bmrm.SequenceLabeler(lam=0.1).fit(X, [[0, 1], [1]])
+    path = tmp_path / "model.bmrm"
+    labeler.to_model().save(path)
+    header, arrays = model_file.parse(path.read_bytes())
+    kept = {name: array for name, array in arrays.items() if not name.startswith("emission")}
+    model_file.write(path, header | change, kept)
+    with pytest.raises(bmrm.DataError, match=r"its header speaks of \d+ attributes, and \d+ of steps, for 2 labels"):
+        bmrm.load(path)
