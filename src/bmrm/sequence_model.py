@@ -233,8 +233,8 @@ def of_file(header: dict[str, Any], arrays: Arrays) -> SequenceModel:
     least = (0 if emissions else n_attributes * k) + pair_attributes * k * k
     if least > arrays["coef"].size:  # before memory is set aside for them
         raise DataError(
-            f"its header speaks of {n_attributes} attributes, and {pair_attributes} of steps, for {k} labels, but it has "
-            f"{arrays['coef'].size} weights"
+            f"its header speaks of {n_attributes} attributes, and {pair_attributes} of steps, for {k} labels, but it "
+            f"has {arrays['coef'].size} weights"
         )
     chain = ChainModel(
         k,
