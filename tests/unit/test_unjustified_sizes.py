@@ -169,9 +169,11 @@ def test_segments_cover_tokens_that_there_are():
     assert model.delta(good, good) == 0.0
     for bad in ([(0, 2**31, 0)], [(0, 2, 0), (3, 4, 1)], [(1, 2, 0)], [(0, 2, 0), (2, 1, 0)], [(0, 0, 0)]):
         with pytest.raises(ValueError, match="segments"):
-            model.delta(bad, good)
+            model.delta(bad, bad)
     with pytest.raises(ValueError, match="covers 3 tokens and the other segmentation 2"):
         model.delta(good, good[:1])
+    with pytest.raises(ValueError, match="covers 2147483648 tokens and the other segmentation 3"):
+        bmrm.SemiMarkovModel(2, 1, 2**31, n_lengths=3).delta([(0, 2**31, 0)], good)
 
 
 @pytest.mark.parametrize(
@@ -227,3 +229,16 @@ def test_models_have_the_weights_that_their_header_speaks_of(tmp_path, change):
     model_file.write(path, header | change, kept)
     with pytest.raises(bmrm.DataError, match=r"its header speaks of \d+ attributes, and \d+ of steps, for 2 labels"):
         bmrm.load(path)
+
+
+@pytest.mark.parametrize("label", [2**31 - 2, 2**31 - 1, 2**31, 2**40])
+def test_classes_are_as_many_as_rows_have_room_for(label):
+    """A label of 2^31 was class -2147483648."""
+    rows = 40_000  # whose scores for 2^31 classes take 640 TB
+    y = np.zeros(rows)
+    y[1] = label
+    with pytest.raises(ValueError, match=f"target of row 1 is|{rows} rows with classes 0 to {label}"):
+        bmrm.losses.Softmax().encode(y)
+    sets = [(0,), (label,)] + [(0,)] * (rows - 2)
+    with pytest.raises(ValueError, match=f"row 1 has label {label}|{rows} rows with labels 0 to {label}"):
+        bmrm.losses.MultilabelHinge().encode(sets)

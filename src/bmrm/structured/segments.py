@@ -135,10 +135,11 @@ class SemiMarkovModel(StructuredModel, name="segments"):
 
     def delta(self, y: Any, other: Any) -> float:
         """Return the number of wrong labels and of wrong starts."""
+        ends = [int(_table(segments)[-1:, 1].sum()) for segments in (y, other)]
+        if ends[0] != ends[1]:
+            raise ValueError(f"y covers {ends[0]} tokens and the other segmentation {ends[1]}")
         labels, starts = self._tokens(y)
         other_labels, other_starts = self._tokens(other)
-        if len(labels) != len(other_labels):
-            raise ValueError(f"y covers {len(labels)} tokens and the other segmentation {len(other_labels)}")
         return float(np.count_nonzero(labels != other_labels) + np.count_nonzero(starts != other_starts))
 
     def _bin(self, lengths: Indices) -> Indices:
