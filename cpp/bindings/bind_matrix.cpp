@@ -164,6 +164,7 @@ std::optional<std::pair<std::int64_t, std::int64_t>> first_nonfinite(const Matri
 template <class Index>
 std::tuple<bool, std::int64_t, std::int64_t> check_indices(In<std::int64_t> indptr, In<Index> indices,
                                                            std::int64_t n_cols, int n_threads) {
+  require(n_cols >= 0, "n_cols must not be negative");
   check_pointers(view(indptr), indices.size());
   nb::gil_scoped_release unlocked;
   bool sorted = true;

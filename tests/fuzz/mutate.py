@@ -118,16 +118,21 @@ def _change_json(rng: random.Random, root: list[Any]) -> None:
     inside, key = rng.choice(places)
     how = rng.randrange(10)
     if how < 5:
-        inside[key] = rng.choice(HOSTILE)
+        inside[key] = _copy(rng.choice(HOSTILE))
     elif how < 7:
         container, other = rng.choice(places)
-        inside[key] = json.loads(json.dumps(container[other]))  # a copy: no value holds itself
+        inside[key] = _copy(container[other])
     elif how == 7 and isinstance(inside, list) and inside is not root:
-        inside.insert(key, json.loads(json.dumps(inside[key])))
+        inside.insert(key, _copy(inside[key]))
     elif how == 8 and inside is not root:
         del inside[key]
     elif type(inside[key]) in (int, float):
         inside[key] += rng.choice((-1, 1, 2**31, 1 << 60))
+
+
+def _copy(value: Any) -> Any:
+    """Return a value of its own: none may hold itself, and the constants stay what they are."""
+    return json.loads(json.dumps(value))
 
 
 def _places(root: list[Any]) -> list[tuple[Any, Any]]:

@@ -18,6 +18,11 @@ def test_indices_of_compressed_rows_are_columns(index, bad):
         _core.csr(np.ones(3), indices, np.array([0, 2, 3]), 3)
 
 
+def test_there_are_no_negative_columns():
+    with pytest.raises(ValueError, match="n_cols must not be negative"):
+        _core.check_indices(np.array([0, 1]), np.array([0], np.int32), -(2**63))
+
+
 def test_compressed_rows_that_are_right_are_taken():
     X = _core.csr(np.ones(3), np.array([0, 1, 2], np.int32), np.array([0, 2, 3]), 2**40)
     assert (X.n_rows, X.n_cols) == (2, 2**40)
@@ -85,6 +90,14 @@ def test_counts_of_entries_are_written():
     X = _core.csr(np.ones(3), np.array([0, 2, 2], np.int32), np.array([0, 2, 3]), 3)
     _core.column_sizes(X, None, squares, counts)
     assert (squares.tolist(), counts.tolist()) == ([1.0, 0.0, 2.0], [1, 0, 2])
+
+
+def test_any_negative_partner_is_none():
+    """-2^63 became the int 0, a partner, whose loops were counted outside of the array."""
+    bases = np.array([2, 1, 0, 0, 0, 1], np.uint8)
+    none = _core.fold_feature(bases, np.full(6, -1), 2, 3)
+    for far in (-2, -(2**32) + 5, -(2**63)):
+        assert np.array_equal(_core.fold_feature(bases, np.full(6, far), 2, 3), none)
 
 
 def test_a_batch_is_no_larger_than_the_rows():

@@ -40,6 +40,7 @@ CSR = {
         {"indices": np.array([0, 1, 2**30], np.int32)},
         {"indices": np.array([0, -1, 2])},
         {"shape": np.array([2, 3, 4])},
+        {"shape": np.array([2, -(2**63)])},
         {"shape": np.array([2**40, 3])},
     ],
 )

@@ -132,7 +132,7 @@ def _sparse(path: Path, arrays: dict[str, NDArray[Any]]) -> Matrix:
 
 def _check_compressed(indptr: NDArray[Any], indices: NDArray[Any], shape: tuple[int, int]) -> None:
     """Raise ValueError for what SciPy, which subtracts in 32 bits, may overlook before it sorts by these indices."""
-    if indptr.dtype.kind not in "iu" or indices.dtype.kind not in "iu" or len(shape) != 2:
+    if indptr.dtype.kind not in "iu" or indices.dtype.kind not in "iu" or len(shape) != 2 or min(shape) < 0:
         raise ValueError(f"indptr of {indptr.dtype}, indices of {indices.dtype} and shape {shape}")
     _, row, index = _core.check_indices(indptr.astype(np.int64), indices.astype(np.int64), shape[1])
     if row >= 0 or indptr.size != shape[0] + 1:
