@@ -23,6 +23,7 @@ _START = 60.0  # seconds until a process has imported everything and made its se
 _WAITING = 10.0  # times as long on the wall
 _LARGEST_MB = 512  # of one allocation: 64 kB of input cannot justify it
 _MOST_RSS_MB = 4096
+_MOST_REPORT = 20_000  # characters: what a sanitizer says first, and where Python was
 _ASAN = (
     f"detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb={_LARGEST_MB}:quarantine_size_mb=16"
     f":hard_rss_limit_mb={_MOST_RSS_MB}:detect_stack_use_after_return=0:handle_abort=1:fast_unwind_on_malloc=1"
@@ -106,7 +107,8 @@ def _one_process(
             child.kill()
             child.wait()
     _, data = read_slot(folder / "slot")
-    report = errors.read_text(errors="replace")[-20_000:]
+    text = errors.read_text(errors="replace")
+    report = text if len(text) < _MOST_REPORT else text[: _MOST_REPORT // 2] + "\n...\n" + text[-_MOST_REPORT // 2 :]
     if hangs:
         return Finding("hang", _python_place(report), report), data
     if child.returncode == 0:
