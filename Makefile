@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 CORE   := CMakeLists.txt pyproject.toml $(wildcard cpp/*/*.hpp cpp/*/*.cpp cpp/*/*/*.hpp cpp/*/*/*/*.hpp)
 CPP    := $(wildcard cpp/*/*.hpp cpp/*/*.cpp cpp/*/*/*.hpp cpp/*/*/*/*.hpp tests/cpp/*.cpp)
 
-.PHONY: demo test test-all hunt lint format stub bench bench-peers papers docs sanitize clean
+.PHONY: demo test test-all hunt fuzz lint format stub bench bench-peers papers docs sanitize clean
 
 demo: $(VENV)/.installed
 	$(BIN)/bmrm demo --output demo-output
@@ -13,12 +13,17 @@ demo: $(VENV)/.installed
 test: $(VENV)/.installed
 	$(BIN)/python -m pytest -m "not slow" -n auto --dist worksteal
 
-test-all: $(VENV)/.installed sanitize
+test-all: $(VENV)/.installed sanitize build/asan/.built
 	$(BIN)/python -m pytest -n auto --dist worksteal
+	PYTHONPATH=tests $(BIN)/python -m fuzz --core build/asan --minutes 3
 
 # Half an hour of random problems. ARGS="--minutes 5 --seed 7" for others; --help lists the options.
 hunt: $(VENV)/.installed
 	$(BIN)/python -m bmrm.testing $(ARGS)
+
+# Ten minutes of random files, messages and arguments. ARGS="--minutes 60 --target svmlight --seed 7"; --help lists all.
+fuzz: build/asan/.built
+	PYTHONPATH=tests $(BIN)/python -m fuzz --core build/asan $(ARGS)
 
 lint: $(VENV)/.linters
 	$(BIN)/ruff check .
@@ -57,6 +62,14 @@ sanitize: $(VENV)/.installed
 	  -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja
 	$(BIN)/cmake --build build/sanitize
 	$(BIN)/ctest --test-dir build/sanitize --output-on-failure
+
+# The Python module under the same sanitizers, beside the one that is installed.
+build/asan/.built: $(CORE) | $(VENV)/.installed
+	$(BIN)/cmake -S . -B build/asan -G Ninja -DBMRM_SANITIZE=ON -DCMAKE_BUILD_TYPE=Debug \
+	  -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja -DPython_EXECUTABLE=$(abspath $(BIN))/python \
+	  -Dnanobind_DIR=$$($(BIN)/python -m nanobind --cmake_dir)
+	$(BIN)/cmake --build build/asan
+	touch $@
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

@@ -56,4 +56,11 @@ inline void require_rows(std::span<const std::int64_t> rows, std::size_t m) {
   if (bad != rows.end()) require(false, "row " + std::to_string(*bad) + " does not exist");
 }
 
+// Starts of parts, and the end of the last one.
+inline void require_rising(std::span<const std::int64_t> starts, std::size_t end, const char* name) {
+  const bool good = !starts.empty() && starts.front() == 0 && starts.back() == static_cast<std::int64_t>(end) &&
+                    std::is_sorted(starts.begin(), starts.end());
+  if (!good) require(false, std::string(name) + " must rise from 0 to " + std::to_string(end));
+}
+
 }  // namespace bmrm::py

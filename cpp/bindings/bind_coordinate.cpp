@@ -26,6 +26,8 @@ Penalty penalty_of(In<double> u, In<double> v, In<double> lower, In<double> uppe
   require_size(v.size(), k, "v");
   require_size(lower.size(), k, "lower");
   require_size(upper.size(), k, "upper");
+  for (std::size_t j = 0; j < k; ++j)
+    if (lower.data()[j] > upper.data()[j]) require(false, "lower lies above upper at place " + std::to_string(j));
   return {view(u), view(v), view(lower), view(upper)};
 }
 
@@ -105,7 +107,7 @@ void bind_coordinate(nb::module_& m) {
   m.def("selected_size", &selected_size, "X"_a, "columns"_a,
         "Entries of the columns, and pairs of entries of the same row: about what an epoch and X'DX cost.");
   m.def("column_sizes", &column_sizes, "X"_a, "weight"_a.none(), "squares"_a, "counts"_a, "n_threads"_a = 1,
-        "Adds sum_i weight_i x_ij^2 and the number of entries of each column.");
+        "Adds sum_i weight_i x_ij^2, and writes the number of entries of each column.");
   m.def("descend_with_matrix", &descend_with_matrix, "H"_a, "slope"_a, "u"_a, "v"_a, "lower"_a, "upper"_a, "z"_a,
         "tol"_a, "max_epochs"_a,
         "Coordinate descent on <slope, z> + z'Hz/2 + u|z| + v z^2/2 around the given z: (epochs, violation).");

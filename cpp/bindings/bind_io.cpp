@@ -59,7 +59,8 @@ nb::tuple parse_svmlight(const In<std::uint8_t>& text, const nb::object& zero_ba
   options.base = choose(zero_based, io::Base::automatic, io::Base::zero, io::Base::one);
   options.labels = choose(multilabel, io::Labels::automatic, io::Labels::many, io::Labels::one);
   if (!n_features.is_none()) options.n_features = nb::cast<std::int64_t>(n_features);
-  require(options.n_features.value_or(0) >= 0, "n_features must not be negative");
+  require(options.n_features.value_or(0) >= 0 && options.n_features.value_or(0) <= io::widest,
+          "n_features must lie between 0 and 2^60 - 1");
   options.n_threads = n_threads;
   options.block_bytes = block_bytes;
   return single ? parse<float>(text, options) : parse<double>(text, options);

@@ -57,7 +57,7 @@ JointRows of_tree(In<std::int64_t> parents, In<std::int64_t> classes, In<std::in
 template <class Rows>
 void check_theta(const Rows& rows, std::size_t m, std::size_t width) {
   require_size(m, rows.n_rows(), "theta");
-  require_size(width, rows.width(), "theta");
+  require_size(width, rows.width(), "a row of theta");
 }
 
 std::tuple<double, double, double, std::size_t, std::size_t, std::size_t> epoch(
@@ -99,7 +99,8 @@ std::tuple<double, double, double, double, std::size_t> check(const JointRows& r
   const Shares shares{optional_view(weight, m, "weight"), scale};
   const DualCheck c = std::visit(
       [&](const auto& some) {
-        require_size(F.shape(1), some.n_scores(), "F");
+        require_size(F.shape(0), some.n_rows(), "F");
+        require_size(F.shape(1), some.n_scores(), "a row of F");
         check_theta(some, theta.shape(0), theta.shape(1));
         nb::gil_scoped_release unlocked;
         return joint_dual_check(some, F.data(), shares, {theta.data(), theta.size()}, reach, view(active));

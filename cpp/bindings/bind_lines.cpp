@@ -32,7 +32,10 @@ std::tuple<double, double, int, bool> minimize(const std::vector<HeldLine*>& lin
                                                int n_threads, double accuracy) {
   require(guess > 0.0, "guess must be positive");
   std::vector<LineTerm*> terms;
-  for (HeldLine* line : lines) terms.push_back(line->term.get());
+  for (HeldLine* line : lines) {
+    require(line != nullptr, "lines has None in it; expected lines");
+    terms.push_back(line->term.get());
+  }
   nb::gil_scoped_release unlocked;
   const LineMinimum best = LineSearch(terms, p, q, n_threads, accuracy).minimize(guess);
   return {best.t, best.slope, best.trials, best.bounded};

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
+#include <string>
 
 #include "arrays.hpp"
 #include "bmrm/kernel/row_order.hpp"
@@ -28,10 +30,25 @@ void check_pointers(std::span<const std::int64_t> indptr, std::size_t n_entries)
                                                                     " entries");
 }
 
+// The kernels write where indices say, so that only a caller who has checked them may do without.
+template <class Index>
+void require_columns(std::span<const Index> indices, std::size_t n_cols) {
+  const auto bad = [n_cols](Index j) { return j < 0 || static_cast<std::uint64_t>(j) >= n_cols; };
+  const auto last = std::min<std::uint64_t>(n_cols, std::numeric_limits<Index>::max());
+  if (check_range(indices.data(), indices.size(), static_cast<Index>(static_cast<std::int64_t>(last) - 1)).in_range)
+    return;
+  const auto first = std::find_if(indices.begin(), indices.end(), bad);
+  if (first != indices.end())
+    require(false, "index " + std::to_string(*first) +
+                       " is no column; expected 0 to n_cols - 1, with n_cols = " + std::to_string(n_cols));
+}
+
 template <class Value, class Index>
-std::unique_ptr<Matrix> csr(In<Value> values, In<Index> indices, In<std::int64_t> indptr, std::size_t n_cols) {
+std::unique_ptr<Matrix> csr(In<Value> values, In<Index> indices, In<std::int64_t> indptr, std::size_t n_cols,
+                            bool checked) {
   require_size(values.size(), indices.size(), "values");
   check_pointers(view(indptr), indices.size());
+  if (!checked) require_columns(view(indices), n_cols);
   return std::make_unique<CsrMatrix<Value, Index>>(
       Csr<Value, Index>{indptr.size() - 1, n_cols, indptr.data(), indices.data(), values.data()});
 }
@@ -147,6 +164,7 @@ std::optional<std::pair<std::int64_t, std::int64_t>> first_nonfinite(const Matri
 template <class Index>
 std::tuple<bool, std::int64_t, std::int64_t> check_indices(In<std::int64_t> indptr, In<Index> indices,
                                                            std::int64_t n_cols, int n_threads) {
+  require(n_cols >= 0, "n_cols must not be negative");
   check_pointers(view(indptr), indices.size());
   nb::gil_scoped_release unlocked;
   bool sorted = true;
@@ -169,8 +187,9 @@ bool order_rows(In<std::int64_t> indptr, In<Index> indices, In<Value> values, Ou
 template <class Value, class Index>
 void bind_csr(nb::module_& m) {
   m.def("csr", &csr<Value, Index>, "values"_a.noconvert(), "indices"_a.noconvert(), "indptr"_a.noconvert(), "n_cols"_a,
-        nb::keep_alive<0, 1>(), nb::keep_alive<0, 2>(), nb::keep_alive<0, 3>(),
-        "A matrix of compressed rows over the arrays given; nothing is copied.");
+        "checked"_a = false, nb::keep_alive<0, 1>(), nb::keep_alive<0, 2>(), nb::keep_alive<0, 3>(),
+        "A matrix of compressed rows over the arrays given; nothing is copied.\n\n"
+        "checked: whether check_indices has found all indices within n_cols.");
   m.def("order_rows", &order_rows<Value, Index>, "indptr"_a.noconvert(), "indices"_a.noconvert(),
         "values"_a.noconvert(), "to_indices"_a.noconvert(), "to_values"_a.noconvert(), "n_threads"_a = 1,
         "Copy rows with their indices increasing; False if an index occurs twice in a row.");

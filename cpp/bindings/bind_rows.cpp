@@ -2,6 +2,8 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
+
 #include "arrays.hpp"
 #include "bmrm/kernel/shrinkage.hpp"
 #include "bmrm/matrix.hpp"
@@ -89,7 +91,9 @@ void descent_epoch(const Matrix& X, const AnyScalarLoss& loss, In<std::int64_t> 
   const Visits visits = visits_of(X, order, y, factor, shift);
   const Tangents tangents = tangents_of(X, slopes, offsets, u, w.size(), lam, share);
   const Coordinates at = coordinates_of(X, w.size(), metric, shrinks, plain);
-  const RowDescent descent{rule_named(rule), lam, t0, radius, batch, every};
+  // Buffers are as long as a batch, which has no more rows than there are.
+  const RowDescent descent{
+      rule_named(rule), lam, t0, radius, std::min(batch, std::max<std::size_t>(1, order.size())), every};
   Clock now = clock_of(clock);
   double* mean = optional_out(average, w.size(), "average");
   {

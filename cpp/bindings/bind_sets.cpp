@@ -26,13 +26,7 @@ namespace {
 
 using Index = In<std::int64_t>;
 
-// Starts must begin at 0, not fall, and end at `end`.
-void require_starts(const Index& starts, std::size_t end, const char* name) {
-  const auto s = view(starts);
-  const bool good =
-      !s.empty() && s.front() == 0 && s.back() == static_cast<std::int64_t>(end) && std::is_sorted(s.begin(), s.end());
-  if (!good) require(false, std::string(name) + " must rise from 0 to " + std::to_string(end));
-}
+void require_starts(const Index& starts, std::size_t end, const char* name) { require_rising(view(starts), end, name); }
 
 Sets sets_of(std::size_t m, const Index& rows, const Index& starts, const Index& turns, const In<double>& share) {
   require_rows(view(rows), m);
@@ -112,7 +106,10 @@ double by_k(const In<double>& scores, const Index& positives, const Index& negat
 Ranked ranked_of(std::size_t m, const Index& rows, const Index& starts, const Index& turns, const In<double>& margin,
                  const In<double>& share) {
   require_size(margin.size(), rows.size(), "margin");
-  return Ranked{sets_of(m, rows, starts, turns, share), view(margin)};
+  const Sets sets = sets_of(m, rows, starts, turns, share);
+  for (std::size_t q = 0; q + 1 < starts.size(); ++q)
+    if (sets.size(q) == 0) require(false, "query " + std::to_string(q) + " is empty");
+  return Ranked{sets, view(margin)};
 }
 
 double by_gain(const In<double>& scores, const Index& rows, const Index& starts, const Index& turns,

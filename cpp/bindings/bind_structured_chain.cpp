@@ -33,10 +33,15 @@ using Labels = In<std::int32_t>;
 using Values = std::optional<In<double>>;
 
 void require_pointers(const Starts& starts, std::size_t end, const char* name) {
-  const auto s = view(starts);
-  const bool good =
-      !s.empty() && s.front() == 0 && s.back() == static_cast<std::int64_t>(end) && std::is_sorted(s.begin(), s.end());
-  require(good, std::string(name) + " must rise from 0 to " + std::to_string(end));
+  require_rising(view(starts), end, name);
+}
+
+// The numbers of scores and of weights must not overflow: arrays are compared with them.
+void require_tables(std::size_t n_tables, std::size_t k, bool of_pairs, const char* of) {
+  require(k > 0 && k < std::size_t{1} << 31, "k must lie between 1 and 2^31 - 1, got " + std::to_string(k));
+  const std::size_t size = (k + kLanes) * (of_pairs ? k : 1);
+  require(n_tables <= (std::size_t{1} << 63) / size,
+          std::to_string(n_tables) + " " + of + " and " + std::to_string(k) + " labels have more than 2^63 numbers");
 }
 
 void require_below(std::span<const std::int32_t> ids, std::size_t end, const char* name) {
@@ -56,7 +61,9 @@ chain::Tokens tokens_of(const Starts& indptr, const Labels& attributes, const Va
 
 std::unique_ptr<chain::Emissions> emissions(const Starts& indptr, const Labels& attributes, const Values& values,
                                             const Starts& starts, const std::optional<Labels>& labels, std::size_t k) {
-  require(k > 0 && starts.size() > 0, "there must be labels and starts");
+  require_tables(indptr.size(), k, false, "tokens");
+  require_tables(starts.size(), k, false, "attributes");
+  require(starts.size() > 0, "there must be starts");
   const chain::Tokens tokens = tokens_of(indptr, attributes, values, starts.size() - 1);
   const std::size_t n = labels ? labels->size() : (starts.size() - 1) * k;
   require_pointers(starts, n, "starts");
@@ -87,7 +94,8 @@ void emission_gradient(chain::Emissions& self, const In<double>& slopes, Out<dou
 
 std::unique_ptr<chain::EdgeScores> edge_scores(const Starts& indptr, const Labels& attributes, const Values& values,
                                                std::size_t n_attributes, std::size_t k) {
-  require(k > 0, "there must be labels");
+  require_tables(n_attributes, k, true, "attributes");
+  require_tables(indptr.size(), k, true, "edges");
   const chain::Tokens edges = tokens_of(indptr, attributes, values, n_attributes);
   nb::gil_scoped_release unlocked;
   return std::make_unique<chain::EdgeScores>(edges, n_attributes, k);
@@ -112,6 +120,10 @@ chain::Layout layout_of(const Starts& starts, std::size_t k, bool pairs, std::si
   for (std::size_t i = 0; i + 1 < starts.size(); ++i)
     if (view(starts)[i] >= view(starts)[i + 1]) require(false, "sequence " + std::to_string(i) + " is empty");
   const chain::Layout layout{k, view(starts), pairs};
+  // So that the size of the layout does not overflow: each token and each pair of labels has a score.
+  require(k <= n_scores / k && layout.n_tokens() <= n_scores,
+          "scores has length " + std::to_string(n_scores) + ", too short for " + std::to_string(k) + " labels and " +
+              std::to_string(layout.n_tokens()) + " tokens");
   require_size(n_scores, layout.size(), "scores");
   return layout;
 }

@@ -50,7 +50,7 @@ std::unique_ptr<HeldRows> max_margin(In<std::int32_t> y, std::size_t k, Optional
 std::unique_ptr<HeldRows> multilabel(In<std::int64_t> indptr, In<std::int32_t> labels, std::size_t k, double margin,
                                      OptionalMatrix delta) {
   require_classes(view(labels), k);
-  require(indptr.size() > 0 && std::size_t(indptr.data()[indptr.size() - 1]) == labels.size(), "indptr is no index");
+  require_rising(view(indptr), labels.size(), "indptr");
   const MultilabelMargin family{k, view(indptr), view(labels), margin, square_view(delta, k, "delta")};
   return held_rows(family, indptr.size() - 1, indptr, labels, delta);
 }

@@ -76,6 +76,7 @@ std::tuple<double, double, double, double, std::size_t> check(InMatrix<double> F
 }
 
 void simplex_step(In<double> g, In<double> theta, In<double> q, Out<double> out) {
+  require(g.size() > 0, "g has length 0, expected at least 1");
   require_size(theta.size(), g.size(), "theta");
   require_size(q.size(), g.size(), "q");
   require_size(out.size(), g.size(), "out");

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from functools import cache
+
 import numpy as np
 
 
@@ -15,6 +18,24 @@ def check_limits(tol: float, max_iter: int | None, max_seconds: float | None, se
         raise ValueError(f"max_seconds must be a number above 0, or None, got {max_seconds!r}")
     if not (_is_whole(seed) and seed >= 0):
         raise ValueError(f"seed must be a whole number of at least 0, got {seed!r}")
+
+
+def check_length(n: int, what: str) -> None:
+    """Raise ValueError if vectors of n float64 numbers would not fit in this machine's memory."""
+    if 8 * n > _memory():
+        raise ValueError(
+            f"{what} asks for vectors of {n} numbers, {8e-9 * n:.3g} GB each, but this machine has "
+            f"{1e-9 * _memory():.3g} GB of memory; expected at most {_memory() // 8} numbers"
+        )
+
+
+@cache
+def _memory() -> int:
+    """Return the bytes of physical memory; where the system does not tell, all that can be addressed."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 1 << 47
 
 
 def _is_number(value: object) -> bool:

@@ -229,13 +229,20 @@ def of_file(header: dict[str, Any], arrays: Arrays) -> SequenceModel:
     """Return the model that a file holds; what does not fit together raises."""
     n_attributes = typed(header, "n_attributes", int)
     emissions = (arrays["emission_starts"], arrays["emission_labels"]) if "emission_starts" in arrays else None
+    k, pair_attributes = len(arrays["classes"]), typed(header, "pair_attributes", int)
+    least = (0 if emissions else n_attributes * k) + pair_attributes * k * k
+    if least > arrays["coef"].size:  # before memory is set aside for them
+        raise DataError(
+            f"its header speaks of {n_attributes} attributes, and {pair_attributes} of steps, for {k} labels, but it "
+            f"has {arrays['coef'].size} weights"
+        )
     chain = ChainModel(
-        len(arrays["classes"]),
+        k,
         n_attributes,
         emissions=emissions,
         transitions=arrays["transitions"],
         start_end=typed(header, "start_end", bool),
-        pair_attributes=typed(header, "pair_attributes", int),
+        pair_attributes=pair_attributes,
         costs=arrays["costs"],
     )
     parameters = typed(header, "loss_parameters", dict)

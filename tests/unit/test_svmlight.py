@@ -77,7 +77,7 @@ def test_index_base(read):
     assert read("1\n2\n").X.shape == (2, 0)
 
 
-@pytest.mark.parametrize("top", [2**31 - 3, 2**31 - 1, 2**31, 2**31 + 1, 2**63 - 1])
+@pytest.mark.parametrize("top", [2**31 - 3, 2**31 - 1, 2**31, 2**31 + 1, 2**60 - 1])
 def test_wide_indices(read, top):
     data = read(f"1 1:1\n2 7:2 {top}:3\n")
     assert data.X.shape == (2, top)
@@ -119,6 +119,9 @@ ERRORS = [
     ("1 2:-Infinity\n", {}, 1, 5, "value out of range '-Infinity'"),
     ("1 2:1e400\n", {}, 1, 5, "value out of range '1e400'"),
     ("1 9223372036854775808:1\n", {}, 1, 3, "index 9223372036854775808 is too large"),
+    ("1 1:1\n1 9223372036854775807:1\n", {}, 2, 3, "index 9223372036854775807 is too large; expected at most 2^60 - 1"),
+    (f"1 {2**60}:1\n", {"zero_based": False}, 1, 3, f"index {2**60} is too large; expected at most 2^60 - 1"),
+    (f"1 {2**60 - 1}:1\n", {"zero_based": True}, 1, 3, f"index {2**60 - 1} is too large; expected at most 2^60 - 2"),
     ("1 0:1\n", {"zero_based": False}, 1, 3, "index 0 in a file that counts from 1"),
     (
         "1 3:1\n1 4:1\n",
@@ -176,7 +179,7 @@ def test_errors_of_whole_files(tmp_path):
 
 @pytest.mark.parametrize(
     "options",
-    [{"zero_based": "yes"}, {"n_features": -1}, {"n_features": 2**63}, {"dtype": int}],
+    [{"zero_based": "yes"}, {"n_features": -1}, {"n_features": 2**60}, {"n_features": 2**63}, {"dtype": int}],
 )
 def test_bad_options(read, options):
     with pytest.raises(ValueError, match=f"^{next(iter(options))} is"):

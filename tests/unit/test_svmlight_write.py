@@ -55,7 +55,7 @@ def assert_same(one, other):
     st.lists(
         st.tuples(
             st.lists(st.floats(allow_nan=False, allow_infinity=False) | st.integers(-9, 9).map(float), max_size=3),
-            st.dictionaries(st.integers(0, 2**62), st.floats(allow_nan=False, allow_infinity=False), max_size=4),
+            st.dictionaries(st.integers(0, 2**59), st.floats(allow_nan=False, allow_infinity=False), max_size=4),
             st.integers(0, 2**63 - 1),
         ),
         min_size=1,
@@ -68,7 +68,7 @@ def test_round_trip(tmp_path, rows, zero_based):
     indptr = np.cumsum([0] + [len(row) for _, row, _ in rows])
     indices = np.array([i for _, row, _ in rows for i in sorted(row)], dtype=np.int64)
     values = np.array([row[i] for _, row, _ in rows for i in sorted(row)], dtype=np.float64)
-    X = sparse.csr_array((values, indices, indptr), shape=(len(rows), 2**62 + 1))
+    X = sparse.csr_array((values, indices, indptr), shape=(len(rows), 2**59 + 1))
     y = [tuple(labels) for labels, _, _ in rows]
     groups = np.array([group for _, _, group in rows])
     write_svmlight(path, X, y, groups, zero_based=zero_based, comment="one\ntwo")

@@ -18,6 +18,7 @@ from numpy.lib import format as npy
 
 from bmrm._errors import DataError
 from bmrm.data.atomic import atomic
+from bmrm.data.text import checked_text
 
 _HEADER = "header"
 
@@ -94,4 +95,4 @@ def _array(content: bytes, kinds: str) -> npt.NDArray[Any]:
         raise DataError(f"an array has type {dtype} and shape {shape}, which is not expected")
     if stream.tell() + math.prod(shape) * dtype.itemsize != len(content):
         raise DataError("the header of an array does not agree with its size")
-    return np.frombuffer(content, dtype=dtype, offset=stream.tell()).reshape(shape)
+    return checked_text(np.frombuffer(content, dtype=dtype, offset=stream.tell()).reshape(shape))

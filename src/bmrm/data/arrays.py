@@ -19,10 +19,13 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from bmrm import _core
 from bmrm._errors import DataError
 from bmrm._sparse import rows_of
 from bmrm.data.atomic import atomic
+from bmrm.data.compress import most_bytes
 from bmrm.data.dataset import Dataset, Labels, Matrix, label_sets
+from bmrm.data.text import checked_text
 
 # What NumPy and the zip reader raise on damaged bytes.
 _DAMAGE = (
@@ -54,7 +57,8 @@ def _read_array(stream: IO[bytes], size: int) -> NDArray[Any]:
     if stream.tell() + math.prod(shape) * dtype.itemsize != size:
         raise ValueError("its header does not agree with its size")
     stream.seek(0)
-    return npy.read_array(stream, allow_pickle=False)
+    array: NDArray[Any] = npy.read_array(stream, allow_pickle=False)
+    return checked_text(array)
 
 
 def load_array(path: Path) -> NDArray[Any]:
@@ -75,6 +79,11 @@ def _members(path: Path) -> dict[str, NDArray[Any]]:
         with warnings.catch_warnings(), zipfile.ZipFile(path) as archive:
             warnings.simplefilter("ignore")
             for info in archive.infolist():
+                if info.file_size > most_bytes(info.compress_size):
+                    raise ValueError(
+                        f"{info.filename} has {info.compress_size} bytes in the file and would have {info.file_size}; "
+                        f"expected at most {most_bytes(info.compress_size)}, or an array that is not compressed"
+                    )
                 with archive.open(info) as stream:
                     arrays[info.filename.removesuffix(".npy")] = _read_array(stream, info.file_size)
     except FileNotFoundError as error:
@@ -110,6 +119,7 @@ def _sparse(path: Path, arrays: dict[str, NDArray[Any]]) -> Matrix:
             matrix = sparse.coo_array((arrays["data"], (arrays["row"], arrays["col"])), shape=shape)
         elif kind in ("csr", "csc"):
             make = sparse.csr_array if kind == "csr" else sparse.csc_array
+            _check_compressed(arrays["indptr"], arrays["indices"], shape[::-1] if kind == "csc" else shape)
             matrix = make((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape)
             matrix.check_format(full_check=True)
         else:
@@ -119,6 +129,15 @@ def _sparse(path: Path, arrays: dict[str, NDArray[Any]]) -> Matrix:
     except _DAMAGE as error:
         raise DataError(f"{path}: not a readable sparse matrix ({error})") from error
     return cast("Matrix", rows)
+
+
+def _check_compressed(indptr: NDArray[Any], indices: NDArray[Any], shape: tuple[int, int]) -> None:
+    """Raise ValueError for what SciPy, which subtracts in 32 bits, may overlook before it sorts by these indices."""
+    if indptr.dtype.kind not in "iu" or indices.dtype.kind not in "iu" or len(shape) != 2 or min(shape) < 0:
+        raise ValueError(f"indptr of {indptr.dtype}, indices of {indices.dtype} and shape {shape}")
+    _, row, index = _core.check_indices(indptr.astype(np.int64), indices.astype(np.int64), shape[1])
+    if row >= 0 or indptr.size != shape[0] + 1:
+        raise ValueError(f"index {index} and {indptr.size} starts of rows for shape {shape}")
 
 
 def _dataset(path: Path, X: Matrix, arrays: dict[str, NDArray[Any]]) -> Dataset:

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-from collections.abc import Iterator
+import io
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from bmrm._errors import DataError
 
 SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
+
+# What compressed data may become, so that a small file cannot ask for all memory: text and numbers of experiments
+# shrink 2 to 30 times; nothing below 256 MB endangers a machine that trains.
+_MOST_TIMES, _HARMLESS = 100, 1 << 28
+_PIECE = 1 << 16  # bytes that are decompressed at once where nothing else bounds what they become
 
 
 def _zstandard() -> Any:
@@ -20,47 +27,63 @@ def _zstandard() -> Any:
         raise DataError("reading and writing .zst needs the zstandard package: pip install 'bmrm[zst]'") from error
 
 
-def _unzstd(data: bytes) -> bytes:
-    """Decompress all frames; unlike a stream reader this notices when the last one is cut short."""
-    decompressor = _zstandard().ZstdDecompressor()
-    parts = []
-    while data:
-        frame = decompressor.decompressobj()
-        parts.append(frame.decompress(data))
-        if not frame.eof:
-            raise EOFError("the last frame is not complete")
-        data = frame.unused_data
+def most_bytes(size: int) -> int:
+    """Return how many bytes may come out of so many compressed ones."""
+    return max(_HARMLESS, _MOST_TIMES * size)
+
+
+def _unzstd(data: bytes, most: int) -> bytes:
+    """Decompress all frames, or some more than `most` bytes."""
+    parts, size = [], 0
+    for part in _unzstd_parts(io.BytesIO(data), 8 * _PIECE):
+        parts.append(part)
+        size += len(part)
+        if size > most:
+            break
     return b"".join(parts)
+
+
+def _read(opened: Any, data: bytes, most: int) -> bytes:
+    """Decompress, but no more than one byte beyond `most`."""
+    with opened(io.BytesIO(data)) as file:
+        return bytes(file.read(most + 1))
 
 
 def decompress(path: Path) -> bytes:
     """Return the decompressed content of a file with one of the suffixes above."""
     suffix = path.suffix.lower()
+    data = path.read_bytes()
+    most = most_bytes(len(data))
     failures: tuple[type[Exception], ...] = (EOFError, OSError)
+    unpack: Callable[[bytes, int], bytes] = _unzstd
     if suffix == ".gz":
         import gzip
         import zlib
 
-        unpack: Any = gzip.decompress
+        unpack = partial(_read, gzip.open)
         failures += (zlib.error,)
     elif suffix == ".bz2":
         import bz2
 
-        unpack = bz2.decompress
+        unpack = partial(_read, bz2.open)
         failures += (ValueError,)
     elif suffix == ".xz":
         import lzma
 
-        unpack = lzma.decompress
+        unpack = partial(_read, lzma.open)
         failures += (lzma.LZMAError,)
     else:
         failures += (_zstandard().ZstdError,)
-        unpack = _unzstd
-    data = path.read_bytes()
     try:
-        return bytes(unpack(data))
+        content = unpack(data, most)
     except failures as error:
         raise DataError(f"{path}: truncated or corrupt {suffix} file ({error})") from error
+    if len(content) > most:
+        raise DataError(
+            f"{path}: its {len(data)} bytes become more than {most}; expected at most {_MOST_TIMES} times as many: "
+            f"decompress it first"
+        )
+    return content
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from bmrm import _core
 from bmrm._cached import cached_property
+from bmrm._limits import check_length
 from bmrm._sparse import rows_of
 from bmrm.data.elsewhere import Elsewhere
 from bmrm.data.threads import checked_threads, default_threads
@@ -49,9 +50,11 @@ class Design:
         self.intercept = bool(intercept)
         self._indices: tuple[Any, Any] | None = None
         if isinstance(X, Elsewhere):
+            check_length(X.shape[1], f"X of shape {X.shape}")
             self.matrix = cast(_core.Matrix, X.matrix)  # what it lacks, single rows, no solver asks of it
             return
         if _is_sparse(X):
+            check_length(X.shape[-1], f"X of shape {X.shape}")
             self.matrix, self._indices = _sparse_matrix(X, self.n_threads)
         else:
             self.matrix = _dense_matrix(X)
@@ -281,7 +284,7 @@ def _sparse_matrix(X: Any, n_threads: int) -> tuple[_core.Matrix, tuple[Any, Any
             indices, values = ordered
         else:
             indptr, indices, values = _without_duplicates(csr)
-    return _core.csr(values, indices, indptr, csr.shape[1]), (indptr, indices)
+    return _core.csr(values, indices, indptr, csr.shape[1], checked=True), (indptr, indices)
 
 
 def _check_indices(indptr: Any, indices: Any, n_cols: int, n_threads: int) -> bool:

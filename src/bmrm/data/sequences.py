@@ -283,7 +283,11 @@ def _of_rows(path: Path, data: Dataset, labels: bool) -> SequenceData:
     ends = offsets.tolist()
     y = None if flat is None else [flat[start:stop] for start, stop in pairwise(ends)]
     tokens: Any = data.X
-    return SequenceData(Sequences(tokens.astype(np.float64), offsets), y, "svmlight", zero_based=data.zero_based)
+    try:
+        sequences = Sequences(tokens.astype(np.float64), offsets)
+    except ValueError as error:
+        raise DataError(f"{path}: {error}") from error
+    return SequenceData(sequences, y, "svmlight", zero_based=data.zero_based)
 
 
 def _plain(label: Any) -> Any:

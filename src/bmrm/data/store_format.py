@@ -14,6 +14,7 @@ the values and the column indices, each at a multiple of 64 from the block's beg
 from __future__ import annotations
 
 import json
+import math
 import struct
 import zlib
 from dataclasses import asdict, dataclass, fields
@@ -107,7 +108,7 @@ def block_matrix(header: Header, block: Block, data: Bytes) -> _core.Matrix:
     arrays: Any = block_arrays(header, block, data)
     if header.kind == "dense":
         return _core.dense(arrays[0])
-    return _core.csr(arrays[0], arrays[1], arrays[2], header.columns)
+    return _core.csr(arrays[0], arrays[1], arrays[2], header.columns, checked=True)  # see check_block
 
 
 def check_block(header: Header, block: Block, data: Bytes) -> None:
@@ -163,6 +164,8 @@ def parse_header(path: Any, content: bytes, offset: int, crc: int, size: int) ->
 def _check_header(header: Header, size: int) -> None:
     if header.kind not in ("dense", "csr") or header.dtype not in ("<f4", "<f8"):
         raise ValueError(f"kind {header.kind!r} of {header.dtype!r}")
+    if not all(type(number) is int for number in (header.rows, header.columns, header.entries)):
+        raise ValueError(f"{header.rows!r} rows, {header.columns!r} columns, {header.entries!r} entries")
     if header.rows < 1 or header.columns < 0 or not header.square_sum >= 0.0:
         raise ValueError(f"{header.rows} rows, {header.columns} columns")
     for block in header.blocks:
@@ -175,7 +178,14 @@ def _check_header(header: Header, size: int) -> None:
     if sum(block.rows for block in header.blocks) != header.rows:
         raise ValueError(f"blocks have other than {header.rows} rows")
     for name, array in header.arrays.items():
+        if not all(type(number) is int for number in (array.offset, array.size, array.crc, *array.shape)):
+            raise ValueError(f"array {name} at {array.offset!r}, {array.size!r} bytes, of shape {array.shape!r}")
         dtype = np.dtype(array.dtype)
-        whole = dtype.itemsize * int(np.prod(array.shape, dtype=np.int64))
-        if dtype.kind not in "biufSU" or whole != array.size or not 0 <= array.offset <= size - whole:
+        whole = dtype.itemsize * math.prod(array.shape)
+        if (
+            min(array.shape, default=0) < 0
+            or dtype.kind not in "biufSU"
+            or whole != array.size
+            or not 0 <= array.offset <= size - whole
+        ):
             raise ValueError(f"array {name}")

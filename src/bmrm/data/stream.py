@@ -29,6 +29,7 @@ from bmrm.data.store_format import (
     padded,
     parse_header,
 )
+from bmrm.data.text import checked_text
 
 Array: TypeAlias = npt.NDArray[np.float64]
 
@@ -80,7 +81,10 @@ class BlockFile:
         content = self._bytes(place.offset, place.size)
         if len(content) != place.size or zlib.crc32(content) != place.crc:
             raise corrupt(self.path, f"array {name}", place.offset, "its checksum is wrong")
-        return np.frombuffer(content, place.dtype).reshape(place.shape)
+        try:
+            return checked_text(np.frombuffer(content, place.dtype).reshape(place.shape))
+        except ValueError as error:
+            raise corrupt(self.path, f"array {name}", place.offset, str(error)) from error
 
     def statistic(self, name: str) -> npt.NDArray[Any]:
         """Return an array that was computed when the file was written."""

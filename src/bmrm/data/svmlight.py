@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 _MOST_THREADS = 1024  # each has buffers of its own
+_MOST_FEATURES = 1 << 60  # from here on vectors of so many float64 numbers cannot be addressed
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
@@ -110,8 +111,8 @@ def _feature_count(n_features: int | None) -> int | None:
     if n_features is None:
         return None
     count = operator.index(n_features)
-    if not 0 <= count < 1 << 63:
-        raise ValueError(f"n_features is {count}; expected a number from 0 to 2^63 - 1")
+    if not 0 <= count < _MOST_FEATURES:
+        raise ValueError(f"n_features is {count}; expected a number from 0 to 2^60 - 1")
     return count
 
 
@@ -204,6 +205,8 @@ def _rows(path: PathLike, X: Any) -> csr_array[Any]:
     if given.dtype.kind not in "biuf" or given.ndim != 2 or given.shape[0] == 0:
         what = f"shape {given.shape} and type {given.dtype}"
         raise DataError(f"{path}: X has {what}; expected a matrix of real numbers with at least one row")
+    if given.shape[1] >= _MOST_FEATURES:
+        raise DataError(f"{path}: X has {given.shape[1]} columns; the format holds at most 2^60 - 1")
     matrix: csr_array[Any] = csr_array(rows_of(given) if issparse(X) else given, dtype=np.float64)
     if not matrix.has_canonical_format:
         matrix = matrix.copy()

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from bmrm._errors import DataError
 from bmrm.data.compress import SUFFIXES, decompress
@@ -26,6 +30,15 @@ def read_lines(path: Path) -> list[str]:
     if lines[-1] == "":
         lines.pop()
     return [line.removesuffix("\r") for line in lines]
+
+
+def checked_text(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the array; ValueError if it is one of text with numbers that stand for no character."""
+    if array.dtype.kind == "U" and array.size and array.dtype.itemsize:
+        codes = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="))).view(np.uint32)
+        if ((codes > 0x10FFFF) | ((codes >= 0xD800) & (codes <= 0xDFFF))).any():
+            raise ValueError("text has numbers that stand for no character of Unicode")
+    return array
 
 
 def inner_suffix(path: Path) -> str:

@@ -11,10 +11,11 @@ import numpy.typing as npt
 
 from bmrm import _core
 from bmrm._fields import ByFields
+from bmrm._limits import check_length
 from bmrm._sparse import rows_of
 from bmrm._traits import Trait
 from bmrm.losses.base import Array, Loss, positive
-from bmrm.losses.vector import CompiledRows, Costs, Ids, VectorLoss, checked_classes, checked_costs
+from bmrm.losses.vector import MOST_CLASSES, CompiledRows, Costs, Ids, VectorLoss, checked_classes, checked_costs
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +170,7 @@ def _of_sets(y: Any, k: int | None, loss: str) -> LabelSets:
                 f"the target of row {row} is {labels!r}, but loss '{loss}' takes a set of labels for each row, or a "
                 "matrix of zeros and ones"
             ) from None
-        wrong = [label for label in found if not isinstance(label, (int, np.integer)) or label < 0]
+        wrong = [label for label in found if not isinstance(label, (int, np.integer)) or not 0 <= label < MOST_CLASSES]
         if wrong or (k is not None and found and found[-1] >= k):
             raise ValueError(
                 f"row {row} has label {(wrong or found[-1:])[0]!r}, but loss '{loss}' takes labels "
@@ -178,4 +179,6 @@ def _of_sets(y: Any, k: int | None, loss: str) -> LabelSets:
         sets.append(found)
     labels = np.array([label for found in sets for label in found], dtype=np.int32)
     indptr = np.cumsum([0, *map(len, sets)], dtype=np.int64)
-    return LabelSets(indptr, labels, k or max(2, int(labels.max(initial=0)) + 1))
+    k = k or max(2, int(labels.max(initial=0)) + 1)
+    check_length(k * len(sets), f"loss '{loss}' of {len(sets)} rows with labels 0 to {k - 1}")
+    return LabelSets(indptr, labels, k)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from bmrm._limits import check_length
 from bmrm.losses.base import Array, Loss, Targets, finite_targets
 from bmrm.losses.bend import Bend
 from bmrm.losses.growth import rise
@@ -106,6 +107,9 @@ class VectorLoss(Loss):
         return rows.evaluate(scores, weight, 1.0, slopes), slopes
 
 
+MOST_CLASSES = 2**31 - 1  # they are numbered in 32 bits
+
+
 class ClassLoss(VectorLoss):
     """A vector loss whose targets are classes 0, 1, ..., k - 1; estimators take labels of any kind."""
 
@@ -116,7 +120,7 @@ class ClassLoss(VectorLoss):
         """Return the classes; k is the number asked for, or one more than the largest."""
         self.refuse_groups(groups)
         values = finite_targets(y)
-        bad = np.flatnonzero((values < 0.0) | (values != np.round(values)))
+        bad = np.flatnonzero((values < 0.0) | (values != np.round(values)) | (values >= MOST_CLASSES))
         if bad.size:
             raise ValueError(
                 f"target of row {bad[0]} is {values[bad[0]]:g}, but loss '{self.name}' takes classes 0, 1, 2, ... "
@@ -127,6 +131,7 @@ class ClassLoss(VectorLoss):
         if largest >= k:
             row = int(np.argmax(values))
             raise ValueError(f"target of row {row} is {largest}, but loss '{self.name}' has classes 0 to {k - 1}")
+        check_length(k * values.size, f"loss '{self.name}' of {values.size} rows with classes 0 to {k - 1}")
         return Classes(values.astype(np.int32), k)
 
     def _n_classes(self) -> int | None:

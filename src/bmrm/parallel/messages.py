@@ -9,6 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from bmrm.parallel.base import EngineError
+
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 _ALIGNED = 64  # bytes: where arrays begin in a message
@@ -59,21 +61,35 @@ def packed(number: int, value: Any) -> Bytes:
 
 def number_of(message: Bytes) -> int:
     """Return the number of a message."""
-    return int(_HEAD.unpack_from(message.data)[0])
+    return _head(message)[0]
 
 
 def unpacked(message: Bytes) -> Any:
-    """Return the value of a message."""
+    """Return the value of a message; EngineError if its parts do not fit it."""
     view = message.data
-    _, length, n_arrays = _HEAD.unpack_from(view)
+    _, length, n_arrays = _head(message)
     start = _HEAD.size + n_arrays * _SIZE.size
+    sizes = [_SIZE.unpack_from(view, place)[0] for place in range(_HEAD.size, start, _SIZE.size)]
     arrays, end = [], start + length
-    for k in range(n_arrays):
-        (size,) = _SIZE.unpack_from(view, _HEAD.size + k * _SIZE.size)
+    for size in sizes:
         begin = _aligned(end)
         end = begin + size
         arrays.append(view[begin:end])
-    return pickle.loads(view[start : start + length], buffers=arrays)
+    if min(sizes, default=0) < 0 or end != len(view):
+        raise EngineError(f"a message of {len(view)} bytes; its parts should end at {end}")
+    try:
+        return pickle.loads(view[start : start + length], buffers=arrays)
+    except (pickle.UnpicklingError, EOFError, ValueError) as error:  # where a part ends too early for another
+        raise EngineError(f"a message whose parts do not fit each other ({error})") from error
+
+
+def _head(message: Bytes) -> tuple[int, int, int]:
+    """Return the number, the length of the pickle and the number of arrays, which have room in the message."""
+    room = message.size - _HEAD.size
+    number, length, n_arrays = _HEAD.unpack_from(message.data) if room >= 0 else (0, -1, 0)
+    if length < 0 or not 0 <= n_arrays <= room // _SIZE.size or length > room:
+        raise EngineError(f"a message of {message.size} bytes that says it has {length} and {n_arrays} arrays")
+    return number, length, n_arrays
 
 
 def _aligned(place: int) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from bmrm import _core
+from bmrm._limits import check_length
 from bmrm._states import kept
 from bmrm.bundle.master import on_simplex
 from bmrm.bundle.storage import mixture, products
@@ -30,6 +31,7 @@ class Pairs:
     """
 
     def __init__(self, most: int, size: int, n_threads: int = 1) -> None:
+        check_length(4 * most * (size + most), f"memory={most}")
         self.most, self._n_threads = most, n_threads
         self._u = np.empty((2 * most, size))  # s and y of each pair next to each other: those in use come first
         self._images = np.empty((2 * most, size))

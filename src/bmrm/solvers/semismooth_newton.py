@@ -31,6 +31,7 @@ _ROWS_PER_COLUMN = 8.0
 _SHORTEST = 1e-10  # step: below, slopes are rounding
 _LEVENBERG = 1e-6
 _LEAST_SHARE = 0.1  # of the objective, in the first width
+_LEAST_SIGMA = 1e-300  # the envelope is 1 / sigma wide: with targets of 1e308 that would overflow
 _TINY = float(np.finfo(np.float64).tiny)
 _FLAT = 0.3  # of the first slope on a line: there the search ends
 _ENOUGH = 0.1  # of the excess: with that error an inner problem is solved
@@ -146,7 +147,8 @@ class _Run:
         value = max(value, _LEAST_SHARE * self._objective(self.point))  # a start may lie on the kinks
         if not (np.isfinite(value) and value > 0.0 and square > 0.0):
             return 0.5 * slopes, 1.0
-        return 0.5 * slopes, square / (3.0 * value)
+        sigma = square / (3.0 * value)
+        return 0.5 * slopes, sigma if sigma >= _LEAST_SIGMA else 1.0
 
     def _recall(self, memory: dict[str, Any]) -> None:
         self.point = self.risk.at(memory["w"], memory["scores"])

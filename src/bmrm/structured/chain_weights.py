@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bmrm import _sparse as sparse
+from bmrm._limits import check_length
 from bmrm.structured.base import Array, Indices
 from bmrm.structured.sequences import Sequences, Tokens
 
@@ -51,6 +52,9 @@ class ChainWeights:
         ):  # fmt: skip
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
                 raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
+        pairs = n_labels * n_labels * (1 + pair_attributes)
+        given = 0 if emissions is not None else n_labels * n_attributes
+        check_length(given + pairs, f"a chain of {n_labels} labels and {n_attributes} attributes")
         self.k, self.n_attributes, self.start_end = n_labels, n_attributes, start_end
         self.starts, self.labels = self._pattern(emissions)
         k = n_labels

@@ -9,6 +9,7 @@ import numpy as np
 
 from bmrm import _core
 from bmrm import _sparse as sparse
+from bmrm._limits import check_length
 from bmrm.structured.base import Array, Examples, Feature, Indices, StructuredModel
 from bmrm.structured.inputs import attributes, each
 
@@ -74,8 +75,8 @@ class SemiMarkovModel(StructuredModel, name="segments"):
                 raise ValueError(f"parameter '{name}' must be at least 1, got {getattr(self, name)}")
         if self.n_lengths > max_length:
             raise ValueError(f"parameter 'n_lengths' must be at most max_length={max_length}, got {n_lengths}")
-        self._bins = np.minimum(np.arange(max_length), self.n_lengths - 1)
         self.dim = max(block.stop for block in self.blocks().values())
+        check_length(self.dim, f"a model of {n_labels} labels, {n_attributes} attributes and {self.n_lengths} lengths")
 
     def blocks(self) -> dict[str, slice]:
         """Return where in w the weights lie, each a table with one column for each label."""
@@ -118,8 +119,8 @@ class SemiMarkovModel(StructuredModel, name="segments"):
         """Return the sums of attributes, and the counts of lengths and of neighbors."""
         segments, blocks, k = _table(y), self.blocks(), self.n_labels
         start, end, label = segments.T
-        labels, _ = _by_token(segments)
-        lengths = self._bins[end - start - 1] * k + label
+        labels, _ = self._tokens(segments)
+        lengths = self._bin(end - start - 1) * k + label
         pairs = label[:-1] * k + label[1:]
         parts = [
             (blocks["tokens"], *_attributes_by_label(x, labels, k)),
@@ -134,9 +135,30 @@ class SemiMarkovModel(StructuredModel, name="segments"):
 
     def delta(self, y: Any, other: Any) -> float:
         """Return the number of wrong labels and of wrong starts."""
-        labels, starts = _by_token(_table(y))
-        other_labels, other_starts = _by_token(_table(other))
+        ends = [int(_table(segments)[-1:, 1].sum()) for segments in (y, other)]
+        if ends[0] != ends[1]:
+            raise ValueError(f"y covers {ends[0]} tokens and the other segmentation {ends[1]}")
+        labels, starts = self._tokens(y)
+        other_labels, other_starts = self._tokens(other)
         return float(np.count_nonzero(labels != other_labels) + np.count_nonzero(starts != other_starts))
+
+    def _bin(self, lengths: Indices) -> Indices:
+        """Return the rows of the table of lengths for lengths that count from 0."""
+        return np.minimum(lengths, self.n_lengths - 1)
+
+    def _bins(self, x: Any) -> Indices:
+        """Return the rows for all lengths that segments of x can have."""
+        return self._bin(np.arange(min(self.max_length, x.shape[0])))
+
+    def _tokens(self, y: Any) -> tuple[Indices, Array]:
+        """Return the label of each token, and 1 for those where a segment starts."""
+        segments = _table(y)
+        sizes = segments[:, 1] - segments[:, 0]
+        if (segments[:1, 0] != 0).any() or (segments[1:, 0] != segments[:-1, 1]).any():
+            raise ValueError("segments must follow one another from token 0")
+        if sizes.size and not 1 <= sizes.min() <= sizes.max() <= self.max_length:
+            raise ValueError(f"segments have {sizes.min()} to {sizes.max()} tokens, expected 1 to {self.max_length}")
+        return _by_token(segments)
 
     def _scores(self, x: Any, w: Array) -> _Scores:
         k, blocks = self.n_labels, self.blocks()
@@ -149,7 +171,7 @@ class SemiMarkovModel(StructuredModel, name="segments"):
             np.ascontiguousarray(x @ table("tokens")),
             np.ascontiguousarray(x @ table("first")) if self.boundaries else nothing,
             np.ascontiguousarray(x @ table("last")) if self.boundaries else nothing,
-            np.ascontiguousarray(table("lengths")[self._bins]),
+            np.ascontiguousarray(table("lengths")[self._bins(x)]),
             table("transitions"),
         )
 
@@ -163,7 +185,7 @@ class SemiMarkovModel(StructuredModel, name="segments"):
         A token where a segment truly starts costs 1, which a segment that starts there gives back.
         """
         scores = self._scores(x, w)
-        labels, starts = _by_token(_table(y))
+        labels, starts = self._tokens(y)
         wrong = (labels[:, None] != np.arange(self.n_labels)).astype(np.float64)
         token = scores.token + (wrong + starts[:, None])
         first = scores.first + np.where(starts, -1.0, 1.0)[:, None]
@@ -177,7 +199,7 @@ class SemiMarkovModel(StructuredModel, name="segments"):
         phi = np.zeros(self.dim)
         phi[blocks["tokens"]] = (x.T @ expected.token).ravel()
         lengths = np.zeros((self.n_lengths, self.n_labels))
-        np.add.at(lengths, self._bins, expected.length)
+        np.add.at(lengths, self._bins(x), expected.length)
         phi[blocks["lengths"]] = lengths.ravel()
         phi[blocks["transitions"]] = expected.pair.ravel()
         if self.boundaries:

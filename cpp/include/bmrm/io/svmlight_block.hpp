@@ -17,7 +17,8 @@
 namespace bmrm::io {
 
 inline constexpr auto nowhere = static_cast<std::size_t>(-1);
-inline constexpr auto widest = std::numeric_limits<std::int64_t>::max();
+// The most features: vectors of so many float64 numbers can still be addressed.
+inline constexpr auto widest = (std::int64_t{1} << 60) - 1;
 
 enum class Base { automatic, zero, one };
 enum class Labels { automatic, one, many };
@@ -197,10 +198,12 @@ class BlockParser {
   bool odd_key(const char* p, const Whole& key, std::int64_t previous) {
     if (key.end == p || *key.end != ':') return bad_key(p, key);
     const auto stored = static_cast<std::int64_t>(key.value - shift_);
-    const bool is_last = key.fits && stored > previous && stored + 1 == n_features_;
+    const bool is_last = key.fits && stored > previous && stored == n_features_ - 1;
     if (is_last && found_.at_limit) return true;  // frequent where the last feature is
     const std::string name = "index " + std::string(p, std::min<std::ptrdiff_t>(key.end - p, 40));
-    if (!key.fits) return fail(p, name + " is too large; expected at most 2^63 - 1") != nullptr;
+    if (!key.fits || stored >= widest) {
+      return fail(p, name + " is too large; expected at most 2^60 - " + (shift_ == 0 ? "2" : "1")) != nullptr;
+    }
     if (stored < 0 && options_.base == Base::one) {
       return fail(p, name + " in a file that counts from 1; expected 1 or more (or zero_based=True)") != nullptr;
     }

@@ -164,6 +164,7 @@ void column_sizes(const Csr<Value, Index>& X, const double* weight, double* squa
       }
     }
   });
+  std::fill(counts, counts + X.n_cols, std::int64_t{0});
   for (std::size_t k = 0; k < n_blocks; ++k)
     for (std::size_t j = 0; j < X.n_cols; ++j) {
       squares[j] += sizes[k * X.n_cols + j].squares;

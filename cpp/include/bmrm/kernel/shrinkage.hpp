@@ -151,6 +151,7 @@ class QuasiNewtonEpoch {
 
   // D_j is at least 1 / (100 lam weights_j), as Bordes et al. have it.
   void renew() {
+    if (weights_.empty()) return;
     const double most = splitting_.lam * *std::max_element(weights_.begin(), weights_.end());
     for (std::size_t j = 0; j < metric_.size(); ++j) {
       const double penalty = weights_[j] > 0.0 ? splitting_.lam * weights_[j] : most;

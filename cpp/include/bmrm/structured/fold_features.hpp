@@ -149,7 +149,10 @@ class FoldWeights {
 template <class Emit>
 void fold_loops(const FoldWeights& weights, std::span<const std::uint8_t> bases, std::span<const std::int64_t> partner,
                 const Emit& emit) {
-  const auto mate = [&](int i) { return static_cast<int>(partner[static_cast<std::size_t>(i)]); };
+  // Any negative number says unpaired, also one that does not fit an int.
+  const auto mate = [&](int i) {
+    return static_cast<int>(std::max<std::int64_t>(-1, partner[static_cast<std::size_t>(i)]));
+  };
   std::vector<std::pair<int, int>> open, inside;
   int unpaired = 0;
   const auto look_between = [&](int first, int end) {  // for pairs between, which are opened, and unpaired bases

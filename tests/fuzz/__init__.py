@@ -1,0 +1,1 @@
+"""Fuzzing: targets that take bytes, mutations of them, and a campaign that survives what it finds."""
