@@ -79,13 +79,7 @@ def test_bounds_on_raw_columns(loss, regularizer, lam):
     rng = np.random.default_rng(1)
     upper = np.where(rng.random(6) < 0.5, np.inf, 1.0 / np.abs(X).max(axis=0))
     bounded = regularizer(bounds=(np.zeros(6), upper))
-    problem = Problem(LinearRisk(X, y, loss, intercept=True, n_threads=1), bounded, lam)
-    if lam > 1e-8:
-        result = solved(problem)
-    else:  # columns of 1e6 leave slopes with errors as large as lam: not all of that can be proved
-        result = solve(problem, tol=1e-6, max_seconds=60.0)
-        assert result.converged or result.status is Status.STALLED
-        assert result.certificate.relative_gap <= (0.6 if regularizer is L1 else 1e-5)
+    result = solved(Problem(LinearRisk(X, y, loss, intercept=True, n_threads=1), bounded, lam))
     assert np.all(result.w[:6] >= 0.0)
     assert np.all(result.w[:6] <= upper)
 
@@ -96,12 +90,7 @@ def test_huge_targets_and_an_extreme_lam(lam):
     X = rng.normal(size=(30, 2))
     X[:, 0] = X[:, 1]
     risk = LinearRisk(X, 1e6 * rng.normal(size=30), SquaredEpsilonInsensitive(), intercept=True, n_threads=1)
-    if lam > 1.0:
-        solved(Problem(risk, "l1", lam))
-    else:  # slopes have errors larger than lam: w is good, but there is no proof of it
-        result = solve(Problem(risk, "l1", lam), tol=1e-6, max_seconds=60.0)
-        assert result.converged or result.status is Status.STALLED
-        assert result.certificate.upper <= solve(Problem(risk, "zero", lam), tol=1e-6).certificate.upper * (1.0 + 1e-6)
+    solved(Problem(risk, "l1", lam))
 
 
 def test_a_risk_that_falls_for_ever_is_unbounded():
@@ -196,9 +185,9 @@ def test_a_flat_plane_bounds_and_a_sloped_one_does_not():
     for w in (best, best + 1e-6):
         point = risk.at(w)
         b = point.value - float(point.subgradient @ w)
-        bounds.append(flat.of(bundle, point.subgradient, b, point.slopes, w, problem.objective(w)))
+        bounds.append(flat.of(bundle, point.subgradient, b, point.slopes, w, np.inf))
     assert bounds[0] == pytest.approx(problem.objective(best), rel=1e-12)
-    assert bounds[1] == -np.inf  # nothing is proved
+    assert bounds[1] == 0.0  # the floor: nothing else is proved
 
 
 def _first(loss, lam, m=200, d=10, entries=10):

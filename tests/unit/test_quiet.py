@@ -46,8 +46,7 @@ def test_an_unbounded_polytope_is_found_without_a_word():
 
 
 def test_the_box_of_a_polytope():
-    E = np.vstack([np.eye(2), -np.eye(2)])
-    found = box._polytope(E, np.zeros((4, 2)), np.array([1.0, 2.0, 3.0, 4.0]))
+    found = box._polytope(np.vstack([np.eye(2), -np.eye(2)]), np.array([1.0, 2.0, 3.0, 4.0]))
     assert found == pytest.approx([3.03, 4.04])
 
 

@@ -2,11 +2,9 @@
 
 The true slopes of a combination of planes lie within c_j - e_j and c_j + e_j. So a bound is the minimum over w of
     lam Omega(w) + <c, w> - sum_j e_j |w_j| + b.
-Each coordinate has its own minimum, at c_j moved away from 0 by e_j:
-- With a square it is finite.
-- With an absolute value only, it is finite where |c_j| + e_j <= lam weight_j. Otherwise a multiple of the plane is
-  mixed with the floor, as for any c that is too steep: see `bmrm.bundle.master.lower_bound`.
-- Free coordinates are charged |c_j| + e_j for the end of their box, which is proved: see `bmrm.bundle.box`.
+A coordinate with a square has its own minimum, at c_j moved away from 0 by e_j. The others are charged e_j for their
+value at 10 w_j, w the larger of the solver's best point and the master's, or at the end of their box if that is nearer:
+without a square, nothing else says how far the minimizer is. See also `FlatBound`.
 """
 
 from __future__ import annotations
@@ -28,6 +26,7 @@ Array: TypeAlias = npt.NDArray[np.float64]
 
 _NEGLIGIBLE = 1e-11  # of the bound: a charge that needs no sharper one
 _SHARE = 1e-3  # of the gap that is left: the same
+_FAR = 10.0  # how many times farther than a good point a minimizer may be where Omega has no squares
 _DUAL_BLOCK = 128  # coordinates that the core's dual adds one after the other
 
 
@@ -49,18 +48,6 @@ class Errors:
     constant: float
     n_constants: int
     each: Callable[[], Array]
-
-    def at(self, coordinates: npt.NDArray[np.intp], dim: int) -> Array:
-        """Return at least e_j for these of dim coordinates, from the cheap bound where all of them are constant."""
-        if coordinates.size and dim - int(coordinates.min()) <= self.n_constants:
-            return np.full(coordinates.size, self.constant)
-        return self.each()[coordinates]
-
-    def cheap(self, dim: int) -> Array:
-        """Return at least e_j for each of dim coordinates, without norms of columns."""
-        e = np.full(dim, self.norm)
-        e[dim - min(self.n_constants, dim) :] = self.constant
-        return e
 
     @classmethod
     def of(cls, error: NormalError, steepness: float, n_planes: int) -> Errors:
@@ -89,35 +76,34 @@ def charged_dual(
     box: Array | float,
     errors: Errors,
     upper: float,
-    floor: float,
+    near: Array,
 ) -> Charged:
     """Return a lower bound of min_w lam Omega(w) + <c', w> + b for all c' within the errors of c.
 
     Parameters
     ----------
     upper : float
-        Compared with the bound: a rough charge that is far less than the gap suffices, and needs no norms of columns.
-    floor : float
-        Of the risk.
+        What the bound will be compared with: a rough charge that is far less than the gap will do, and needs no norms
+        of columns.
+    near : array
+        A point near the minimizer.
     """
     value, w = regularizer.dual(c, lam, box)
     if math.isfinite(value):
-        rough = _rough(regularizer, lam, w, box, errors)
+        rough = _rough(regularizer, lam, w, errors, near)
         if rough <= worth(b + value, upper):
             return Charged(b + value - rough - _rounding(c, w, value, b), c, rough)
-    mixing = _mixing(regularizer, lam, box, errors)
-    e = errors.cheap(c.size) if mixing is not None and _suffices(mixing, b, upper, floor) else errors.each()
+    e = errors.each()
     if not np.isfinite(e).all():  # slopes of an exponential may be as large as numbers are
         return Charged(-math.inf, c, math.inf)
-    if not _is_known(regularizer):
-        charge = _charge_of_unknown(regularizer, e, max(upper - floor, 0.0) / lam)
-        return Charged(rounded_dual(regularizer, lam, c, b - charge, box), c, charge)
-    assert isinstance(regularizer, Separable)
-    c, both = _moved(regularizer, c, e)
-    charge = 0.0
-    if both.any():
-        other = regularizer.dual(np.where(both, c - 2.0 * e, 0.0), lam, box)[0]
-        charge = max(regularizer.dual(np.zeros_like(c), lam, box)[0] - other, 0.0)
+    squares = _squares(regularizer, c.size)
+    charge = float(np.where(squares > 0.0, 0.0, e) @ np.minimum(box, _FAR * np.abs(near)))
+    if squares.any() and isinstance(regularizer, Separable):
+        e = np.where(squares > 0.0, e, 0.0)
+        c, both = _moved(regularizer, c, e)
+        if both.any():
+            other = regularizer.dual(np.where(both, c - 2.0 * e, 0.0), lam, box)[0]
+            charge += max(regularizer.dual(np.zeros_like(c), lam, box)[0] - other, 0.0)
     return Charged(rounded_dual(regularizer, lam, c, b - charge, box), c, charge)
 
 
@@ -139,76 +125,27 @@ def _rounding(c: Array, w: Array, value: float, b: float) -> float:
     return UNIT * (4.0 * terms + (_DUAL_BLOCK + 4.0 + c.size / _DUAL_BLOCK) * abs(value))
 
 
-def _is_known(regularizer: Regularizer) -> bool:
-    """Whether Omega is a sum of absolute values and squares of coordinates."""
-    if not isinstance(regularizer, Separable):
-        return False
-    return Trait.ELASTIC in regularizer.traits or not regularizer.s.any()
+def _squares(regularizer: Regularizer, d: int) -> Array:
+    """Return the weights of the squares, 0 where there are none or nothing is known of them."""
+    elastic = isinstance(regularizer, Separable) and Trait.ELASTIC in regularizer.traits
+    return np.broadcast_to(regularizer.parts[1] if elastic else 0.0, (d,))  # type: ignore[attr-defined]
 
 
-def _charge_of_unknown(regularizer: Regularizer, e: Array, level: float) -> float:
-    """Return a bound of sum_j e_j |w_j| where Omega(w) <= level, if nothing else is known of Omega."""
-    if not math.isfinite(level):
-        return math.inf
-    charge, unit = 0.0, np.zeros_like(e)
-    for j, size in enumerate(e.tolist()):
-        for sign in (-1.0, 1.0):
-            unit[j] = sign
-            charge += size * max(regularizer.reach(unit, level), 0.0)
-        unit[j] = 0.0
-    return charge
+def _rough(regularizer: Regularizer, lam: float, w: Array, errors: Errors, near: Array) -> float:
+    """Return |e| |w| + |e|^2 / (2 lam s) with the least weight s of the squares, and what free constants are charged.
 
-
-def _n_penalized(regularizer: Separable, dim: int, errors: Errors) -> int:
-    """Return how many coordinates come before the free ones, if those are the constant columns at the end; else dim."""
-    free = regularizer.free.size
-    at_end = free <= errors.n_constants and not regularizer.s[regularizer.s.size - free :].any()
-    return dim - free if at_end else dim
-
-
-def _rough(regularizer: Regularizer, lam: float, w: Array, box: Array | float, errors: Errors) -> float:
-    """Return |e| |w| + |e|^2 / (2 lam s) with the least weight s of the squares, and the charge of free constants.
-
-    inf where a coordinate has no square.
+    Without any squares 10 |e| |near|; inf where only some coordinates have one.
     """
-    if not isinstance(regularizer, Separable) or not {Trait.ELASTIC, Trait.STRONGLY_CONVEX} <= regularizer.traits:
-        return math.inf
-    squares = regularizer.parts[1]
-    if regularizer.weights is None:
-        return errors.norm * (math.sqrt(_core.inner(w, w)) + errors.norm / (2.0 * lam * float(squares[0])))
-    n = _n_penalized(regularizer, w.size, errors)
-    least = float(np.min(np.broadcast_to(squares, w.shape)[:n], initial=math.inf))
-    if not least > 0.0:
-        return math.inf
-    rough = errors.norm * math.sqrt(_core.inner(w[:n], w[:n])) + errors.norm**2 / (2.0 * lam * least)
-    return rough + _of_constants(box, n, w.size, errors)
-
-
-def _of_constants(box: Array | float, n: int, dim: int, errors: Errors) -> float:
-    """Return the charge of the coordinates from n on, which are constant columns, at the ends of their box."""
-    return errors.constant * float(np.sum(np.broadcast_to(box, (dim,))[n:])) if n < dim else 0.0
-
-
-def _mixing(regularizer: Regularizer, lam: float, box: Array | float, errors: Errors) -> tuple[float, float] | None:
-    """Return the share of the floor that rough errors cost at most, and the charge of constants; None with squares.
-
-    The largest multiple of the plane, min_j lam weight_j / |c_j|, falls by at most e_j / (lam weight_j).
-    """
-    if not isinstance(regularizer, Separable) or Trait.ELASTIC not in regularizer.traits:
-        return None
-    absolute, squares = regularizer.parts
-    if squares.any() or regularizer.bounds is not None:
-        return None
-    dim = absolute.size if regularizer.weights is not None else 0
-    n = _n_penalized(regularizer, dim, errors)
-    least = float(np.min(absolute[:n] if dim else absolute, initial=math.inf))
-    return (errors.norm / (lam * least), _of_constants(box, n, dim, errors)) if least > 0.0 else None
-
-
-def _suffices(mixing: tuple[float, float], b: float, upper: float, floor: float) -> bool:
-    """Return whether rough errors change the bound by less than it is worth."""
-    share, charge = mixing
-    return share * max(b - floor, 0.0) + charge <= worth(b, upper)
+    if isinstance(regularizer, Separable) and Trait.QUADRATIC in regularizer.traits and regularizer.weights is None:
+        return errors.norm * (math.sqrt(_core.inner(w, w)) + errors.norm / (2.0 * lam * float(regularizer.parts[1][0])))
+    squares = _squares(regularizer, w.size)
+    free = regularizer.free.size if isinstance(regularizer, Separable) else 0
+    n = w.size - free if free <= errors.n_constants and not squares[w.size - free :].any() else w.size
+    least = float(np.min(squares[:n], initial=math.inf))
+    constants = errors.constant * _FAR * float(np.sum(np.abs(near[n:])))
+    if least > 0.0:
+        return errors.norm * math.sqrt(_core.inner(w[:n], w[:n])) + errors.norm**2 / (2.0 * lam * least) + constants
+    return math.inf if squares.any() else _FAR * errors.norm * math.sqrt(_core.inner(near[:n], near[:n])) + constants
 
 
 def _moved(regularizer: Separable, c: Array, e: Array) -> tuple[Array, npt.NDArray[np.bool_]]:

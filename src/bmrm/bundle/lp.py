@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from bmrm._deadline import look, seconds_left
 from bmrm._states import kept
-from bmrm.bundle.box import FreeBox, reach_of
+from bmrm.bundle.box import FreeBox
 from bmrm.bundle.master import MasterSolution, Memory, lower_bound, memory_of, on_simplex
 from bmrm.bundle.planes import Array, Bundle
 from bmrm.regularizers.base import Separable
@@ -55,9 +55,7 @@ class _Program(Memory):
 
     def reach(self, bundle: Bundle, level: float) -> Array:
         """Return the most that each plane's penalized part can take away where Omega(w) <= level."""
-        s = self.regularizer.s
-        least = float(np.min(s[s > 0.0], initial=np.inf))
-        return reach_of(self.norms + bundle.error_norms / least, level)
+        return np.where(self.norms > 0.0, self.norms * level if np.isfinite(level) else np.inf, 0.0)
 
     def follow(self, bundle: Bundle, upper: float) -> Any:
         """Make the program's rows match the bundle's planes."""
@@ -191,7 +189,7 @@ class _Cube(_Program):
     def reach(self, bundle: Bundle, level: float) -> Array:
         """Return the most that the coordinates between two bounds can take away from each plane."""
         taken: Array = np.abs(bundle.normals) @ self._farthest
-        return taken * (1.0 + 1e-12) + bundle.error_norms * float(np.sqrt(np.sum(np.square(self._farthest))))
+        return taken * (1.0 + 1e-12)
 
 
 class L1Master:
@@ -215,12 +213,10 @@ class L1Master:
         alpha = on_simplex(duals) if duals.max(initial=0.0) > 0.0 else on_simplex(bundle.multipliers)
         c, b = bundle.combine(alpha), float(alpha @ bundle.offsets)
         box: Array | float = np.inf
-        errors = bundle.errors(alpha)
         if memory.free.size:
             level = max(upper - bundle.floor, 0.0) / lam
-            known = alpha, c[memory.free], errors
-            box = memory.box.around(bundle, lam, upper, lambda: memory.reach(bundle, level), *known)
-        lower = lower_bound(self.regularizer, lam, bundle, c, b, box, errors, upper)
+            box = memory.box.around(bundle, lam, upper, lambda: memory.reach(bundle, level), alpha, c[memory.free])
+        lower = lower_bound(self.regularizer, lam, bundle, c, b, box, bundle.errors(alpha), upper, w)
         bundle.record(alpha)
         return MasterSolution(w, lower, memory.box.open)
 

@@ -115,6 +115,7 @@ def lower_bound(
     box: Array | float,
     errors: Errors,
     upper: float,
+    near: Array,
 ) -> float:
     """Return the bound of min J that a combination (c, b) of the planes proves.
 
@@ -127,8 +128,11 @@ def lower_bound(
     ----------
     upper : float
         What the bound will be compared with: as long as it is far away, charges may be rough.
+    near : array
+        A point near the minimizer.
     """
-    charged = charged_dual(regularizer, lam, c, b, box, errors, upper, bundle.floor)
+    near = np.maximum(np.abs(near), np.abs(bundle.near))
+    charged = charged_dual(regularizer, lam, c, b, box, errors, upper, near)
     best, c, b = charged.bound, charged.c, b - charged.charge
     if math.isfinite(best) and best >= bundle.floor:
         return best

@@ -14,7 +14,7 @@ import numpy as np
 
 from bmrm._deadline import look
 from bmrm._states import kept
-from bmrm.bundle.box import FreeBox, quadratic_level, quadratic_reach
+from bmrm.bundle.box import FreeBox, quadratic_level, reach_of
 from bmrm.bundle.master import MasterSolution, Memory, lower_bound, memory_of, on_simplex
 from bmrm.bundle.planes import Array, Bundle
 from bmrm.bundle.qp import inverse_weights, nearly_free, products_of, program_with_slacks, with_slacks, without_noise
@@ -74,7 +74,7 @@ class PiecewiseMaster:
         c = bundle.combine(alpha)
         w = self._penalized_minimizer(c, lam)
         w[free] = np.clip(nu[1:] / lam, lower_end, upper_end)
-        solution = MasterSolution(w, self._bound(bundle, memory.box, lam, upper, alpha, c), memory.box.open)
+        solution = MasterSolution(w, self._bound(bundle, memory.box, lam, upper, alpha, c, w), memory.box.open)
         met = np.abs(w[free]) > 0.9 * memory.reach
         memory.reach = np.where(met, np.minimum(10.0 * memory.reach, 1e15), memory.reach)
         bundle.record(alpha)
@@ -132,15 +132,16 @@ class PiecewiseMaster:
             lower, upper = (middle, upper) if slope(middle) > 0.0 else (lower, middle)
         return lower
 
-    def _bound(self, bundle: Bundle, free_box: FreeBox, lam: float, upper: float, alpha: Array, c: Array) -> float:
-        b, errors = float(alpha @ bundle.offsets), bundle.errors(alpha)
+    def _bound(
+        self, bundle: Bundle, free_box: FreeBox, lam: float, upper: float, alpha: Array, c: Array, w: Array
+    ) -> float:
+        b = float(alpha @ bundle.offsets)
         box: Array | float = np.inf
         if self.free.size:
 
             def reach() -> Array:
                 norms = np.sqrt((bundle.normals**2 * self._inverse).sum(axis=1))
-                known = norms, (alpha, c, self._inverse, b), self.free, errors
-                return quadratic_reach(bundle, norms, self._inverse, quadratic_level(bundle, lam, upper, *known))
+                return reach_of(norms, quadratic_level(bundle, lam, upper, norms, (c, self._inverse, b), self.free))
 
-            box = free_box.around(bundle, lam, upper, reach, alpha, c[self.free], errors)
-        return lower_bound(self.regularizer, lam, bundle, c, b, box, errors, upper)
+            box = free_box.around(bundle, lam, upper, reach, alpha, c[self.free])
+        return lower_bound(self.regularizer, lam, bundle, c, b, box, bundle.errors(alpha), upper, w)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from bmrm._states import kept
-from bmrm.bundle.box import FreeBox, farthest, reach_of
-from bmrm.bundle.charges import Errors, charged_dual, rounded_dual
+from bmrm.bundle.box import FreeBox
+from bmrm.bundle.charges import charged_dual, rounded_dual
 from bmrm.bundle.planes import Array, Bundle
 from bmrm.regularizers.base import Separable
 
@@ -42,6 +42,7 @@ class PlaneBound:
         a: Array,
         offset: Callable[[float], float],
         steepness: float,
+        near: Array,
     ) -> tuple[float, float]:
         """Return the bound and theta.
 
@@ -57,25 +58,26 @@ class PlaneBound:
             b as a function of theta.
         steepness : float
             Of the plane.
+        near : array
+            A point near the minimizer.
         """
+        box = self._around(bundle, lam, upper, self.regularizer.largest_multiple(a, lam) * a)
         errors = bundle.errors_of(steepness)
-        box = self._around(bundle, lam, upper, self.regularizer.largest_multiple(a, lam) * a, errors)
-        charged = charged_dual(self.regularizer, lam, a, offset(1.0), box, errors, upper, bundle.floor)
+        charged = charged_dual(self.regularizer, lam, a, offset(1.0), box, errors, upper, near)
         theta = self.regularizer.largest_multiple(charged.c, lam)
         if theta == 1.0:
             return charged.bound, theta
         b = offset(theta) - theta * charged.charge
         return rounded_dual(self.regularizer, lam, theta * charged.c, b, box), theta
 
-    def _around(self, bundle: Bundle, lam: float, upper: float, c: Array, errors: Errors) -> Array | float:
+    def _around(self, bundle: Bundle, lam: float, upper: float, c: Array) -> Array | float:
         free = self.regularizer.free
         if not free.size:
             return np.inf
         level = max(upper - bundle.floor, 0.0) / lam
 
         def reach() -> Array:
-            known = np.array([self.regularizer.reach(a, level) for a in bundle.normals])
-            return known + reach_of(bundle.error_norms, farthest(self.regularizer, level))
+            return np.array([self.regularizer.reach(a, level) for a in bundle.normals])
 
         alpha = np.full(len(bundle), 1.0 / max(1, len(bundle)))
-        return self._box.around(bundle, lam, upper, reach, alpha, c[free], errors)
+        return self._box.around(bundle, lam, upper, reach, alpha, c[free])

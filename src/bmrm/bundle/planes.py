@@ -81,6 +81,7 @@ class Bundle:
         self.idle: npt.NDArray[np.int64] = np.empty(0, np.int64)
         self.multipliers: Array = np.empty(0)
         self.units: Array | float = 1.0  # the planes are those of R(units v), as functions of v
+        self.near: Array = np.zeros(1)  # a good point: bounds charge rounding for the coordinates that it has
         self.braced: set[int] = set()  # free coordinates for which planes from both sides were sought
         self.removals = 0  # how often planes were taken away: tells masters whether to look for gaps
         self.memory: Any = None  # what a master keeps with these planes: a copy goes on from it as the original does
@@ -145,7 +146,7 @@ class Bundle:
         other = Bundle(self.dim, -np.inf, self.max_cuts, self.max_idle, self.n_threads, error=error)
         other._planes = self._planes.rescaled(c)
         other.floor, other.removals, other._next_id = self.floor, self.removals, self._next_id
-        other.units = self.units * c
+        other.units, other.near = self.units * c, self.near / c
         for name in ("offsets", "steepness", "ids", "idle", "multipliers"):
             setattr(other, name, getattr(self, name).copy())
         other.braced = set(self.braced)
@@ -185,21 +186,13 @@ class Bundle:
 
     def combine(self, multipliers: Array) -> Array:
         """Return sum_i multipliers_i a_i."""
-        return self._with_constants(self._planes.tdot(multipliers), multipliers)
-
-    def _with_constants(self, combined: Array, multipliers: Array) -> Array:
-        """Return the combination with its slopes in constant columns summed in long double: boxes are wide there."""
-        k = 0 if self.error is None or self.space is not None else self.error.n_constants
-        if 0 < k < self.dim:
-            last = self.normals[:, self.dim - k :].astype(np.longdouble)
-            combined[self.dim - k :] = np.sum(multipliers[:, None] * last, axis=0)
-        return combined
+        return self._planes.tdot(multipliers)
 
     def errors(self, multipliers: Array) -> Errors:
         """Return how far the planes' combination may be from the true one."""
-        used = np.flatnonzero(multipliers)  # to add 0 rounds nothing
         if self.error is not None:
-            return Errors.of(self.error, float(multipliers @ self.steepness), used.size)
+            return self.errors_of(float(multipliers @ self.steepness))
+        used = np.flatnonzero(multipliers)
         weights = (_ROUNDINGS + used.size) * UNIT * multipliers[used]
         norm = float(weights @ self.steepness[used])
 
@@ -212,21 +205,9 @@ class Bundle:
         return Errors(norm, norm, self.dim, each)
 
     def errors_of(self, steepness: float) -> Errors:
-        """Return how far a plane of that steepness, made by one product, may be from the true one."""
+        """Return how far a combination of that steepness may be from the true one; its sum has at most all planes."""
         assert self.error is not None
-        return Errors.of(self.error, steepness, 1)
-
-    def free_errors(self, coordinates: npt.NDArray[np.intp]) -> Array:
-        """Return how far each plane's slopes in these coordinates may be from the true ones, a row for each plane."""
-        if self.error is None:
-            return _ROUNDINGS * UNIT * np.abs(self.normals.take(coordinates, axis=1))
-        return np.outer(self.steepness, Errors.of(self.error, 1.0, len(self)).at(coordinates, self.dim))
-
-    @property
-    def error_norms(self) -> Array:
-        """How far each plane's normal may be from the true one, in the Euclidean norm."""
-        size = _ROUNDINGS * UNIT if self.error is None else self.error.norm(len(self))
-        return self.steepness * size
+        return Errors.of(self.error, steepness, len(self))
 
     def value(self, w: Array) -> float:
         """Return the largest plane at w: a lower bound of R(w)."""
@@ -260,8 +241,6 @@ class Bundle:
         keep = np.sort(np.concatenate([np.arange(first), order[: target - first]]))
         if self.multipliers[dropped].any():
             plane, b = self._planes.mixed(self.multipliers), float(self.multipliers @ self.offsets)
-            if plane.normal is not None:
-                self._with_constants(plane.normal, self.multipliers)
             steepness = float(self.multipliers @ self.steepness)
             self._keep(keep)
             self.multipliers = np.zeros(len(self))

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from bmrm import _core
 from bmrm._deadline import look
 from bmrm._states import kept
-from bmrm.bundle.box import FreeBox, quadratic_level, quadratic_reach
+from bmrm.bundle.box import FreeBox, quadratic_level, reach_of
 from bmrm.bundle.master import MasterSolution, Memory, lower_bound, memory_of, on_simplex
 from bmrm.bundle.planes import Array, Bundle
 from bmrm.regularizers.base import Separable
@@ -132,10 +132,10 @@ class L2Master:
         linear = lam * np.concatenate([-memory.reach, -memory.reach, bundle.offsets])
         alpha = on_simplex(program.solve(linear)[2 * r :])
         free_part = program.multipliers()[1:] / lam if r else _NO_COORDINATES
-        c, lower = self._bound(memory, bundle, lam, upper, alpha)
+        c, lower = self._bound(memory, bundle, lam, upper, alpha, free_part)
         if r and not program.optimal:
             for other in _second_tries(memory, bundle, lam, linear, alpha):
-                slopes, bound = self._bound(memory, bundle, lam, upper, other[0])
+                slopes, bound = self._bound(memory, bundle, lam, upper, *other)
                 if bound > lower:
                     c, lower, (alpha, free_part) = slopes, bound, other
         w = c * memory.inverse / -lam
@@ -152,27 +152,30 @@ class L2Master:
         linear = total * np.concatenate([-memory.reach, -memory.reach, bundle.offsets + bundle.products(u)])
         alpha = on_simplex(program.solve(linear)[2 * r :])
         free_part = program.multipliers()[1:] / total if r else _NO_COORDINATES
-        c, lower = self._bound(memory, bundle, lam, upper, alpha)
+        c, lower = self._bound(memory, bundle, lam, upper, alpha, free_part)
         w = u - c * memory.inverse / total
         if r:
             w[memory.free] = memory.held(free_part)
         bundle.record(alpha)
         return MasterSolution(w, lower, memory.box.open)
 
-    def _bound(self, memory: _Program, bundle: Bundle, lam: float, upper: float, alpha: Array) -> tuple[Array, float]:
+    def _bound(
+        self, memory: _Program, bundle: Bundle, lam: float, upper: float, alpha: Array, free_part: Array
+    ) -> tuple[Array, float]:
         """Return the planes' combination and the bound of min J that it proves."""
-        c, b, errors = bundle.combine(alpha), float(alpha @ bundle.offsets), bundle.errors(alpha)
+        c, b = bundle.combine(alpha), float(alpha @ bundle.offsets)
+        near: Array = c
         box: Array | float = np.inf
         if memory.free.size:
+            near = np.zeros_like(c)
+            near[memory.free] = np.clip(free_part, -memory.reach, memory.reach)
 
             def reach() -> Array:
-                known = memory.norms, (alpha, c, memory.inverse, b), memory.free, errors
-                return quadratic_reach(
-                    bundle, memory.norms, memory.inverse, quadratic_level(bundle, lam, upper, *known)
-                )
+                level = quadratic_level(bundle, lam, upper, memory.norms, (c, memory.inverse, b), memory.free)
+                return reach_of(memory.norms, level)
 
-            box = memory.box.around(bundle, lam, upper, reach, alpha, c[memory.free], errors)
-        return c, lower_bound(self.regularizer, lam, bundle, c, b, box, errors, upper)
+            box = memory.box.around(bundle, lam, upper, reach, alpha, c[memory.free])
+        return c, lower_bound(self.regularizer, lam, bundle, c, b, box, bundle.errors(alpha), upper, near)
 
 
 def _second_tries(

@@ -19,8 +19,6 @@ Array: TypeAlias = npt.NDArray[np.float64]
 
 __all__ = ["Design", "WideDesign", "checked_threads", "default_threads"]
 
-_ROWS_AT_ONCE = 32  # that are added in float64; more save little time, fewer roundings
-
 
 class Design:
     """An m x d matrix X of float32 or float64, C-ordered or of compressed rows, used in place.
@@ -221,27 +219,9 @@ class WideDesign(Design):
         L = slopes.reshape(-1, self.k)
         G = np.empty((self.n_cols + self.intercept, self.k))
         if self.intercept:
-            G[-1] = column_sums(L)
+            G[-1] = L.sum(axis=0)
         self.matrix.tdot_wide(L, G[: self.n_cols], self.n_threads)
         return G.reshape(-1)
-
-
-def column_sums(L: Array) -> Array:
-    """Return the sums of the columns: of 32 rows each first, and then of these in long double.
-
-    That is an order of magnitude faster than a sum of all rows one after the other, and has fewer roundings.
-    """
-    n, k = L.shape[0] // _ROWS_AT_ONCE, L.shape[1]
-    sums = L[: n * _ROWS_AT_ONCE].reshape(_ROWS_AT_ONCE, n * k).sum(axis=0).reshape(n, k)
-    rest = L[n * _ROWS_AT_ONCE :].sum(axis=0)
-    total: Array = (sums.sum(axis=0, dtype=np.longdouble) + rest).astype(np.float64)
-    return total
-
-
-def sums_depth(n_rows: int) -> float:
-    """Return the most roundings on the way of a row into `column_sums`, in units of those of float64."""
-    extended = float(np.finfo(np.longdouble).eps) / float(np.finfo(np.float64).eps)
-    return min(n_rows, _ROWS_AT_ONCE) + 2.0 + extended * (n_rows / _ROWS_AT_ONCE)
 
 
 def _is_sparse(X: Any) -> bool:

@@ -9,14 +9,13 @@ import numpy as np
 
 from bmrm import _core
 from bmrm._states import kept
-from bmrm.data.matrix import sums_depth
 from bmrm.risks.base import Array
 
 if TYPE_CHECKING:
     from bmrm.risks.linear import LinearRisk
 
 UNIT = 0.5 * float(np.finfo(np.float64).eps)  # the relative error of one rounding
-MORE = 12  # roundings of a term beside those of its sum: of the slope (8), the weight, the product, units, spare
+_MORE = 12  # roundings of a term beside those of its sum: of the slope (8), the weight, the product, units, spare
 _BLOCK, _LANES, _JOIN = 1024, 4, 6.0  # the core's inner products: blocks, each with sums side by side that are joined
 
 
@@ -54,7 +53,7 @@ class NormalError(ABC):
 
     @abstractmethod
     def constant(self, n_planes: int) -> float:
-        """Return the largest e_j of the constant columns, without reading the data; these are combined exactly."""
+        """Return the largest e_j of the constant columns, without reading the data."""
 
     @property
     @abstractmethod
@@ -99,20 +98,20 @@ class SlopesError(NormalError):
             e = self.each(n_planes)
             return float(np.sqrt(np.sum(e * e)))
         extent = self._risk.extent / float(np.sqrt(self._risk.n_outputs))  # each slope meets one copy of the data
-        return UNIT * float(self._c) * (self._depth + n_planes + MORE) * extent
+        return UNIT * float(self._c) * (self._depth + n_planes + _MORE) * extent
 
     def each(self, n_planes: int) -> Array:
         """Return e."""
         risk = self._risk
-        columns = np.minimum(risk._squares[1], self._depth) + float(n_planes)
-        e: Array = UNIT * self._c * (risk.design.join(columns, self._constant_depth + 1.0) + MORE) * risk.norms
+        depths = risk.design.join(np.minimum(risk._squares[1], self._depth).astype(float), self._constant_depth)
+        e: Array = UNIT * self._c * (depths + (n_planes + _MORE)) * risk.norms
         return e
 
     def constant(self, n_planes: int) -> float:
         """Return the largest e_j of the constant columns, without reading the data."""
         risk, k = self._risk, self._risk.n_outputs
         c = float(np.max(np.broadcast_to(self._c, (risk.dim,))[-k:])) if np.ndim(self._c) else float(self._c)
-        return UNIT * c * (self._constant_depth + 1.0 + MORE) * float(np.sqrt(risk.design.n_rows))
+        return UNIT * c * (self._constant_depth + n_planes + _MORE) * float(np.sqrt(risk.design.n_rows))
 
     @property
     def n_constants(self) -> int:
@@ -126,10 +125,9 @@ class SlopesError(NormalError):
 
     @property
     def _constant_depth(self) -> float:
-        """That of the constant columns: the slopes are added by blocks, those of shards one after the other."""
+        """That of the constant columns: the slopes are added by blocks, those of several scores one after the other."""
         risk = self._risk
-        n_shards = len(getattr(risk.design.matrix, "parts", ()))
-        return (sums_depth if risk.n_outputs > 1 else roundings)(risk.design.n_rows) + n_shards
+        return float(risk.design.n_rows) if risk.n_outputs > 1 else roundings(risk.design.n_rows)
 
     def rescaled(self, c: Array | float) -> SlopesError:
         """Return the errors of planes in v, where w = c v."""
@@ -155,7 +153,7 @@ class KnownError(NormalError):
 
     def each(self, n_planes: int) -> Array:
         """Return e."""
-        return self._e * (1.0 + n_planes / MORE)
+        return self._e * (1.0 + n_planes / _MORE)
 
     def constant(self, n_planes: int) -> float:
         """Return the largest of all."""

@@ -173,6 +173,7 @@ def solve_master(problem: Problem, master: Master, bundle: Bundle, upper: float,
 
     Planes that the risk knows without an evaluation are added as long as they raise the model where it is least.
     """
+    bundle.near = w
     solution = master.solve(bundle, problem.lam, upper)
     if brace(problem, bundle, w, solution.open):
         solution = master.solve(bundle, problem.lam, upper)

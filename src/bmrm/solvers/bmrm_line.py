@@ -74,7 +74,7 @@ class BMRMLine(Solver, name="bmrm_line"):
                 return
             bundle.multipliers = np.array([0.0, 1.0])
             errors = bundle.errors(bundle.multipliers)
-            lower = lower_bound(regularizer, lam, bundle, combined, r, np.inf, errors, upper)
+            lower = lower_bound(regularizer, lam, bundle, combined, r, np.inf, errors, upper, w)
             yield Step(best, upper, lower, bundle, (combined, r, steepness, best, upper, limit))
 
 

@@ -281,7 +281,7 @@ class _Run:
         lam = self.problem.lam
         if self.regularizer.free.size:
             self.bundle.add_point(self.point)
-        of_plane = plane.a, plane.offset, plane.steepness
+        of_plane = plane.a, plane.offset, plane.steepness, self.point.w
         lower, theta = self.proof.of(self.bundle, lam, self.upper, *of_plane)
         if self.proof.open and brace(self.problem, self.bundle, self.point.w, self.proof.open):
             lower, theta = self.proof.of(self.bundle, lam, self.upper, *of_plane)

@@ -235,7 +235,7 @@ class _Run:
         plane = ColumnModel(self.risk).plane(self.point, c, line.score_direction, False)
         if self.flat is None:
             known = self.bundle, plane.a, plane.offset(1.0), np.inf, self.bundle.errors_of(plane.steepness)
-            return lower_bound(problem.regularizer, problem.lam, *known, self.best_upper)
+            return lower_bound(problem.regularizer, problem.lam, *known, self.best_upper, self.best)
         slopes, near = self.risk.full_weight * plane.slopes, self.point.w + line.direction
         return self.flat.of(self.bundle, plane.a, plane.offset(1.0), slopes, near, self.best_upper)
 

@@ -210,7 +210,5 @@ class _Run:
         error = self.risk.normal_error
         assert error is not None
         errors = Errors.of(error, norm_of(slopes), self.n_planes)
-        charged = charged_dual(
-            self.problem.regularizer, self.lam, a, offset, np.inf, errors, self.state.upper, self.risk.floor
-        )
+        charged = charged_dual(self.problem.regularizer, self.lam, a, offset, np.inf, errors, self.state.upper, a)
         return max(self.risk.floor, charged.bound)

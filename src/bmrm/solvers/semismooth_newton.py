@@ -207,7 +207,8 @@ class _Run:
     def _bound(self) -> float:
         """Return the bound of the newest plane, which is the best by far; of all of them where it says too little."""
         if not self.free.size and (self.iteration > 0 or self.elastic is not None):
-            known = self.bundle, self.a, self.b, np.inf, self.bundle.errors_of(self.steepness), self.upper
+            errors, upper, near = self.bundle.errors_of(self.steepness), self.upper, self.best
+            known = self.bundle, self.a, self.b, np.inf, errors, upper, near
             return lower_bound(self.regularizer, self.problem.lam, *known)
         return bound_of(self.problem, self.master, self.bundle, self.upper, self.best)
 
