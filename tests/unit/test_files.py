@@ -223,7 +223,7 @@ def test_failed_write_leaves_the_old_file(tmp_path, monkeypatch, name):
     bmrm.write(path, X)
     before = path.read_bytes()
     monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(DataError, match="No space left"):
         bmrm.write(path, X + 1)
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == [name]
