@@ -81,6 +81,8 @@ def upper_factor(A: Array, overwrite: bool = False) -> Array | None:
 def _solver(factor: Array) -> Callable[[Array], Array]:
     from scipy.linalg import lapack
 
+    if not factor.size:  # no row has a bend at the point: LAPACK refuses matrices without rows
+        return np.copy
     return lambda g: np.asarray(lapack.dpotrs(factor, g, lower=0)[0])
 
 
