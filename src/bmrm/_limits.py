@@ -20,12 +20,13 @@ def check_limits(tol: float, max_iter: int | None, max_seconds: float | None, se
         raise ValueError(f"seed must be a whole number of at least 0, got {seed!r}")
 
 
-def check_length(n: int, what: str) -> None:
-    """Raise ValueError if vectors of n float64 numbers would not fit in this machine's memory."""
-    if 8 * n > _memory():
+def check_length(n: int, what: str, several: int = 1) -> None:
+    """Raise ValueError if several vectors of n float64 numbers would not fit in this machine's memory."""
+    most = _memory() // (8 * several)
+    if n > most:
         raise ValueError(
             f"{what} asks for vectors of {n} numbers, {8e-9 * n:.3g} GB each, but this machine has "
-            f"{1e-9 * _memory():.3g} GB of memory; expected at most {_memory() // 8} numbers"
+            f"{1e-9 * _memory():.3g} GB of memory; expected at most {most} numbers"
         )
 
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from bmrm import _core
 from bmrm._cached import cached_property
 from bmrm._fields import ByFields
+from bmrm._limits import check_length
 from bmrm._registry import Registry
 from bmrm._traits import Trait
 
@@ -21,6 +22,7 @@ Array: TypeAlias = npt.NDArray[np.float64]
 REGULARIZERS: Registry[Regularizer] = Registry("regularizer")
 
 _NO_BOX = np.array([np.inf])
+VECTORS = 4  # as long as w that a run needs at least: w, a gradient, a plane, a step
 
 
 @dataclass(frozen=True)
@@ -165,6 +167,7 @@ class Separable(ByFields, Regularizer):
         Weights and bounds may leave out the unpenalized coordinates at the end: those get weight 0 and no bounds.
         Where no weights are given at all, the unpenalized coordinates get weight 0 and the others 1.
         """
+        check_length(dim, f"dim={dim}", VECTORS)
         weights, bounds = self.weights, self.bounds
         if weights is None and unpenalized:
             weights = np.ones(dim)
@@ -278,9 +281,9 @@ def _fitted(values: Array, dim: int, unpenalized: Sequence[int], fill: float, wh
         values = np.full(dim - len(unpenalized), float(values))
     if values.size == dim:
         return values
-    tail = list(range(values.size, dim))
-    if values.size < dim and set(tail) <= set(unpenalized):
-        return np.concatenate([values, np.full(len(tail), fill)])
+    short = dim - values.size
+    if 0 < short <= len(unpenalized) and set(range(values.size, dim)) <= set(unpenalized):
+        return np.concatenate([values, np.full(short, fill)])
     least = dim
     while least - 1 in unpenalized:
         least -= 1

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from bmrm._limits import check_length
 from bmrm._traits import Trait
-from bmrm.regularizers.base import Along, Array, Regularizer, Separable
+from bmrm.regularizers.base import VECTORS, Along, Array, Regularizer, Separable
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +47,7 @@ class Zero(Separable, name="zero"):
 
     def bind(self, dim: int, unpenalized: Sequence[int] = ()) -> Separable:
         """Return the regularizer with weight 0 for each of dim coordinates."""
+        check_length(dim, f"dim={dim}", VECTORS)
         return Separable.bind(replace(self, weights=np.zeros(dim)), dim, unpenalized)
 
     def value(self, w: Array) -> float:
