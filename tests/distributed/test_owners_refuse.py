@@ -67,12 +67,6 @@ def test_few_rows(rng):
         bmrm.Owner((X, y, None, weight), "small", min_rows=10)
 
 
-@pytest.mark.parametrize("loss", ["roc_area", "fbeta", "ordinal", "nu_hinge", "nu_novelty", "multilabel_hinge"])
-def test_losses_that_owners_cannot_sum(loss, data):
-    with pytest.raises(ValueError, match=f"loss '{loss}' (looks at all rows together|is not for several owners)"):
-        OwnersRisk(parties(*data), loss, lam=0.1)
-
-
 def test_different_numbers_of_features_are_said_once(data):
     X, y = data
     owners = [bmrm.Owner((X[:150], y[:150]), "wide"), bmrm.Owner((X[150:, :3], y[150:]), "narrow")]

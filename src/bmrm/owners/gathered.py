@@ -169,6 +169,12 @@ def _labels(text: list[str] | None, y: Array) -> npt.NDArray[Any]:
     return np.array(text, dtype=str)[y.astype(np.intp)]
 
 
+def check_unmasked(loss: Loss, masked: bool) -> None:
+    """Raise if scores should be told under masks."""
+    if masked:
+        raise ValueError(f"loss '{loss.name}' needs the scores of single rows, which masks hide: leave masks out")
+
+
 class OwnersScoresRisk(LinearRisk, OwnersRisk):  # type: ignore[misc]
     """R(w) = L(X w) for a loss of all rows together: the owners tell X w, and X' l for the slopes l of the loss.
 
@@ -203,8 +209,7 @@ class OwnersScoresRisk(LinearRisk, OwnersRisk):  # type: ignore[misc]
         **connection: Any,
     ) -> None:
         made = made_loss(loss)
-        if masked:
-            raise ValueError(f"loss '{made.name}' needs the scores of single rows, which masks hide: leave masks out")
+        check_unmasked(made, masked)
         self.lam, self.masked = float(lam), False
         self.regularizer = checked_regularizer(get_regularizer(regularizer), masked)
         self._own = not isinstance(owners, Owners)
