@@ -5,6 +5,7 @@ is the sum of all owners' risks, for any solver that needs no single rows; an `O
 together, from owners that allow scores of single rows.
 """
 
+from bmrm.owners import resume as _resume  # noqa: F401  (it tells checkpoints what the owners' data are)
 from bmrm.owners.gathered import OwnersRows, OwnersScoresRisk
 from bmrm.owners.guard import GuardSettings, OwnerError, Refused
 from bmrm.owners.owner import Owner

@@ -17,7 +17,7 @@ from bmrm.owners.guard import OwnerError
 from bmrm.owners.risk import Owners, OwnersRisk, checked_regularizer
 from bmrm.owners.score_messages import sized
 from bmrm.regularizers import get as get_regularizer
-from bmrm.risks.base import Array
+from bmrm.risks.base import Array, Risk
 from bmrm.risks.inputs import made_loss
 from bmrm.risks.linear import LinearRisk
 
@@ -225,3 +225,7 @@ class OwnersScoresRisk(LinearRisk, OwnersRisk):  # type: ignore[misc]
         except BaseException:
             self.close()
             raise
+
+    def forget(self, memory: Any = None) -> None:
+        """Forget the last scores; points remember theirs, so a run goes on bit for bit."""
+        Risk.forget(self, memory)

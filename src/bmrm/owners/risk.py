@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import secrets
 import warnings
 from collections.abc import Sequence
 from functools import cached_property
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,8 @@ from bmrm.regularizers import get as get_regularizer
 from bmrm.risks.base import Array
 from bmrm.risks.inputs import made_loss, traits_of
 from bmrm.risks.remote import RemoteRisk, watch
+
+Memory: TypeAlias = dict[str, Any]
 
 
 class Owners:
@@ -172,6 +175,7 @@ class OwnersRisk(RemoteRisk):
     cheap_lines = True
 
     parts: OwnerParts
+    _seen: tuple[Array, float] | None = None
 
     def __new__(cls, *arguments: Any, **options: Any) -> OwnersRisk:
         """Make the risk that the loss needs."""
@@ -199,6 +203,7 @@ class OwnersRisk(RemoteRisk):
         **connection: Any,
     ) -> None:
         self.loss, self.lam, self.masked = made_loss(loss), float(lam), masked
+        self._session = secrets.token_hex(8)
         check_loss(self.loss)
         self.regularizer = checked_regularizer(get_regularizer(regularizer), masked)
         if not (0.0 < scale <= 1.0 and math.frexp(scale)[0] == 0.5):
@@ -221,6 +226,7 @@ class OwnersRisk(RemoteRisk):
             self.loss, self.regularizer, lam=self.lam, n_features=self.owners.n_features, intercept=intercept,
             classes=labels.names, positive=labels.positive, masked=self.masked,
         )  # fmt: skip
+        self.terms, self.intercept, self.scale = terms, intercept, scale
         self.dim, self.unpenalized = shape(self.loss, terms)
         self.floor = self.loss.floor
         vectors = isinstance(self.loss, VectorLoss) and self.loss.compiled(some_targets(self.loss, terms)) is not None
@@ -231,7 +237,8 @@ class OwnersRisk(RemoteRisk):
         if checked and not self.masked:
             watch(self, self.parts, self.owners.names)
         self.parts.watchers.append(self._note)
-        self.parts.zero = self.parts.best = self.at(np.zeros(self.dim)).value
+        self.at_zero = self.touch(np.zeros(self.dim))
+        self.parts.zero = self.parts.best = self.at_zero.value
         if isinstance(self.parts, MaskedParts):
             self.noise = 2.0 * self.parts.error
             self.parts.charge(self, self._bound, self.lam)
@@ -239,9 +246,11 @@ class OwnersRisk(RemoteRisk):
     def _note(self, w: Array, found: dict[str, list[tuple[float, Any]]], shards: list[int]) -> None:
         """Keep the best objective, which the owners are told."""
         if self.parts.best is not None and "value" in found:
-            objective = self.lam * self._bound.value(w) + sum(c * value for c, value in found["value"])
+            value = float(sum(c * own for c, own in found["value"]))
+            objective = self.lam * self._bound.value(w) + value
             if np.isfinite(objective):
                 self.parts.best = min(self.parts.best, float(objective))
+                self._seen = w.copy(), value
 
     @property
     def problem(self) -> Problem:
@@ -254,6 +263,24 @@ class OwnersRisk(RemoteRisk):
         if w.shape != (self.dim,):
             raise ValueError(f"w has shape {w.shape}, expected ({self.dim},)")
         return OwnersPoint(self, self.parts, w)
+
+    @property
+    def memory(self) -> Memory | None:
+        """The last w with its value, which must be the same when a run goes on."""
+        if self._seen is None:
+            return None
+        w, value = self._seen
+        return {"session": self._session, "w": w, "value": value}
+
+    def forget(self, memory: Memory | None = None) -> None:
+        """Go on after a run of another session: the owners must still say the same at its last w.
+
+        The best objective is not taken over: an owner's guard has not seen the w that it belongs to in this session.
+        """
+        from bmrm.owners.resume import check_resumed  # which needs this class
+
+        if memory is not None and memory.get("session") != self._session:
+            check_resumed(self, memory)
 
     def close(self) -> None:
         """End the connections, if this risk has made them."""
