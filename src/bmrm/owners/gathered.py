@@ -30,6 +30,8 @@ class OwnersMatrix(ShardedMatrix):
     owners : Owners
     """
 
+    has_risks = False
+
     def __init__(self, owners: Owners) -> None:
         self._names = owners.names
         super().__init__(owners.placed, owners.rows, owners.n_features, 0, source=", ".join(owners.names))
@@ -164,7 +166,7 @@ class OwnersRows(Elsewhere):
 def _labels(text: list[str] | None, y: Array) -> npt.NDArray[Any]:
     if text is None:
         return y
-    if not (isinstance(text, list) and np.isin(y, np.arange(len(text))).all()):
+    if not (all(isinstance(label, str) for label in text) and np.isin(y, np.arange(len(text))).all()):
         raise OwnerError("an owner's labels are places in a list of text, but outside of it")
     return np.array(text, dtype=str)[y.astype(np.intp)]
 

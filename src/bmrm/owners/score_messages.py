@@ -14,6 +14,9 @@ from bmrm.owners.wire import Message
 _KINDS: dict[str, tuple[str, ...] | None] = {
     "gather": None, "scores": ("<f8",), "pull": ("<f8",), "sizes": ("<f8", "<i8", "<f8"), "identity": (),
 }  # fmt: skip
+_ENTRIES: dict[str, dict[str, tuple[type, ...]]] = {
+    "gather": {"labels": (bool,), "weighted": (bool,), "text": (list, type(None))}, "identity": {"identity": (str,)},
+}  # fmt: skip
 METHODS = frozenset(_KINDS)
 
 
@@ -26,13 +29,15 @@ def score_request(method: str, arguments: tuple[Any, ...]) -> Message:
 
 def score_answer(method: str, message: Message, name: str) -> tuple[dict[str, Any], tuple[npt.NDArray[Any], ...]]:
     """Return the header and the arrays of an answer."""
-    kinds = _KINDS[method]
+    header, kinds = message.header, _KINDS[method]
+    if not all(type(header.get(entry)) in types for entry, types in _ENTRIES.get(method, {}).items()):
+        raise OwnerError(f"{name}: an answer to '{method}' without {', '.join(_ENTRIES[method])} of the right types")
     came = tuple(array.dtype.newbyteorder("<").str for array in message.arrays)
     if kinds is None:
-        kinds = ("<f8",) * (bool(message.header.get("labels")) + bool(message.header.get("weighted")))
-    if came != kinds or (method == "identity" and not isinstance(message.header.get("identity"), str)):
+        kinds = ("<f8",) * (header["labels"] + header["weighted"])
+    if came != kinds:
         raise OwnerError(f"{name}: an answer to '{method}' with arrays {list(came)}; expected {list(kinds)}")
-    return message.header, message.arrays
+    return header, message.arrays
 
 
 def sized(name: str, what: str, array: npt.NDArray[Any], n: int) -> npt.NDArray[Any]:
