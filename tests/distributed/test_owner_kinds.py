@@ -10,7 +10,8 @@ from parties import halves, parties, served
 import bmrm
 from bmrm import LinearRisk, OwnersRisk, Problem, solve
 from bmrm.losses import HierarchicalHinge, HierarchicalSoftmax, MultilabelHinge, MultivariateRegression, Tree
-from bmrm.owners import OwnerError, Refused
+from bmrm.owners import OwnerError, Owners, Refused
+from bmrm.owners.threshold import label_threshold
 
 NAMES = np.array(["a/x", "a/y", "b"])
 NESTED = {"animal": {"cat": None, "dog": None}, "plant": None}
@@ -139,6 +140,41 @@ def test_no_label_leaves_an_owner_that_is_not_told(rng):
     with OwnersRisk(owners, MultilabelHinge(n_classes=3), lam=0.1, classes=[0, 1, 2]):
         pass
     assert all(entry["what"] != "classes" for owner in owners for entry in owner.log.entries)
+
+
+def test_the_threshold_of_labels_by_sums(rng):
+    """That of two normal distributions, as from all scores."""
+    X = rng.normal(size=(300, 4))
+    sets = sets_of(X + 0.3)
+    coef, constants = rng.normal(size=(3, 4)) + 2.0 * np.eye(3, 4), rng.normal(size=3)
+    f, Y = X @ coef.T + constants, np.array([[f"tag {j}" in own for j in range(3)] for own in sets])
+    above, below, share = f[Y].mean(), f[~Y].mean(), Y.mean()
+    spread = share * f[Y].var() + (1.0 - share) * f[~Y].var()
+    expected = 0.5 * (above + below) + spread / (above - below) * np.log((1.0 - share) / share)
+    parts = [bmrm.Owner((X[s::2], sets[s::2]), f"owner {s}") for s in range(2)]
+    with Owners(parts) as owners:
+        found = label_threshold(owners, ["tag 0", "tag 1", "tag 2"], coef, constants, 0.01, "l2")
+        assert found == pytest.approx(expected, rel=1e-9)
+        assert [owner.answers for owner in parts] == [2, 2]
+
+
+def test_a_threshold_that_cannot_be_asked_for(rng, tmp_path, monkeypatch):
+    """The model is there all the same."""
+    monkeypatch.chdir(tmp_path)
+    X = rng.normal(size=(300, 4))
+    common = ["--loss", "multilabel_hinge", "--lam", "1e-2", "--model", "m.bmrm"]
+    for options, says in ((["--masked", "--no-intercept"], "under masks there are no sums"), ([], "refused: enough")):
+        if not options:
+            monkeypatch.setattr("bmrm.cli.owners.label_threshold", refusing)
+        owners = [bmrm.Owner((X[s::2], sets_of(X[s::2])), f"owner {s}") for s in range(2)]
+        with served(owners) as addresses:
+            result = good("train", "--owners", ",".join(addresses), *common, *options)
+        assert f"the threshold of labels is 0 ({says}" in result.stderr
+        assert bmrm.load("m.bmrm").thresholds.tolist() == [0.0]
+
+
+def refusing(*arguments):
+    raise Refused("refused: enough")
 
 
 def test_command_line(rng, tmp_path, monkeypatch):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
 import click
 import numpy as np
+import numpy.typing as npt
 
 from bmrm._errors import DataError
 from bmrm.cli.application import plain_warnings
@@ -14,11 +16,14 @@ from bmrm.cli.options import DEFAULT_LAM, Parts, TrainOptions
 from bmrm.cli.targets import Targets, refuse_unused, targets_of
 from bmrm.data import Dataset
 from bmrm.losses import Loss
-from bmrm.owners import TLS, Owners, OwnersRisk, OwnersRows
+from bmrm.owners import TLS, OwnerError, Owners, OwnersRisk, OwnersRows
 from bmrm.owners.gathered import check_unmasked
 from bmrm.owners.terms import check_loss, needs_scores, sized
+from bmrm.owners.threshold import label_threshold
 from bmrm.parallel import EngineError
 from bmrm.problem import Problem
+
+Array = npt.NDArray[np.float64]
 
 _LABELED = ("classification", "multilabel", "hierarchy")  # tasks whose labels the owners tell
 
@@ -78,12 +83,28 @@ def _fit(owners: Owners, options: TrainOptions, parts: Parts) -> Fit:
         loss = sized(loss, len(targets.classes))
     coef, constants = coefficients(owners.n_features, intercept, loss, results)
     thresholds = None
-    if loss.task == "multilabel":  # no scores to choose it by; scores of a row add up to 0
-        constants, thresholds = constants - constants.mean(), np.zeros(1)
+    if loss.task == "multilabel":
+        constants = constants - constants.mean()  # the loss leaves their mean open
+        thresholds = np.array([_threshold(owners, targets, coef, constants, lam, options, parts)])
     used = {"lam": lam, "intercept": intercept}
     about = replace(targets, loss=loss)
     model = model_of(options, used, about, results, coef, constants, thresholds, owners.feature_names)
     return Fit(model, tuple(results), owners.n_rows)
+
+
+def _threshold(
+    owners: Owners, targets: Targets, coef: Array, constants: Array, lam: float, options: TrainOptions, parts: Parts
+) -> float:
+    """Return the threshold of labels, from sums in the clear; scores of a row add up to 0."""
+    assert targets.classes is not None
+    why: object = "under masks there are no sums to choose it by"
+    if not options.masked:
+        try:
+            return label_threshold(owners, targets.classes.tolist(), coef, constants, lam, parts.regularizer)
+        except OwnerError as error:  # such as a guard whose budget is used up: the model is there all the same
+            why = error
+    warnings.warn(f"the threshold of labels is 0 ({why})", stacklevel=2)
+    return 0.0
 
 
 def _targets(owners: Owners, options: TrainOptions, loss: Loss) -> Targets:

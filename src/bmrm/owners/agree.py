@@ -34,12 +34,15 @@ class Labels:
         As the owners are told: the same, but only the nodes that have rows; 0, 1, ... for several numbers.
     positive : int or None
         The place of the class that is learned against the rest.
+    sets : bool
+        Whether several numbers are 1 for the labels of a row, else 0.
     """
 
     loss: Loss
     classes: npt.NDArray[Any] | None = None
     names: list[Any] | None = None
     positive: int | None = None
+    sets: bool = False
 
 
 def agreed_labels(owners: Owners, loss: Loss, classes: Any, positive: Any, tree: Any, by_name: bool) -> Labels:
@@ -47,6 +50,8 @@ def agreed_labels(owners: Owners, loss: Loss, classes: Any, positive: Any, tree:
     if tree is not None and not isinstance(loss, HierarchicalLoss):
         raise ValueError(f"tree is for the losses hierarchical_*, not for '{loss.name}'")
     if isinstance(loss, MultivariateRegression):
+        if classes is not None:
+            return Labels(loss, np.asarray(classes), np.asarray(classes).tolist(), sets=True)
         return Labels(loss, None, list(range(_n_numbers(owners, loss))))
     if loss.task not in ("classification", "multilabel", "hierarchy"):
         return Labels(loss)

@@ -147,6 +147,7 @@ class OwnersRisk(RemoteRisk):
     intercept : bool
     classes : sequence of labels, optional
         Where the loss is for classes, sets of labels or a hierarchy (the nodes that have rows): asked for by default.
+        For `multivariate_regression`, labels whose sets are the numbers to predict, 1 for those of a row, else 0.
     positive : label, optional
         The class against the rest, where the loss has one score; the second of two by default.
     tree : Tree, parents or nested names, optional
@@ -224,7 +225,7 @@ class OwnersRisk(RemoteRisk):
         self.loss, self.classes = labels.loss, labels.classes
         terms = Terms.of(
             self.loss, self.regularizer, lam=self.lam, n_features=self.owners.n_features, intercept=intercept,
-            classes=labels.names, positive=labels.positive, masked=self.masked,
+            classes=labels.names, positive=labels.positive, masked=self.masked, sets=labels.sets,
         )  # fmt: skip
         self.terms, self.intercept, self.scale = terms, intercept, scale
         self.dim, self.unpenalized = shape(self.loss, terms)

@@ -45,6 +45,8 @@ class Terms:
     positive : int or None
         The class against the rest, by its place; None where the loss takes all classes together.
     masked : bool
+    sets : bool
+        Whether several numbers for each row are 1 for the labels of its set, else 0.
     """
 
     loss: str
@@ -57,6 +59,7 @@ class Terms:
     classes: list[Any] | None = None
     positive: int | None = None
     masked: bool = False
+    sets: bool = False
 
     @classmethod
     def of(cls, loss: Loss, regularizer: Regularizer, **others: Any) -> Terms:
@@ -72,8 +75,9 @@ class Terms:
         kinds: dict[str, tuple[type, ...]] = {
             "loss": (str,), "loss_parameters": (dict,), "regularizer": (str,), "regularizer_parameters": (dict,),
             "lam": (float, int), "n_features": (int,), "intercept": (bool,), "classes": (list, type(None)),
-            "positive": (int, type(None)), "masked": (bool,),
+            "positive": (int, type(None)), "masked": (bool,), "sets": (bool,),
         }  # fmt: skip
+        header = {"sets": False} | header if isinstance(header, dict) else header
         if not isinstance(header, dict) or set(header) != set(kinds):
             raise Refused(f"terms of a run must have {', '.join(kinds)}")
         for name, kind in kinds.items():
@@ -170,7 +174,7 @@ def targets(data: Dataset, loss: Loss, terms: Terms) -> Any:
     if isinstance(loss, HierarchicalLoss):
         return nodes(y, loss.tree)
     if isinstance(loss, MultivariateRegression):
-        return numbers(y, len(labels))
+        return indicator(y, labels) if terms.sets else numbers(y, len(labels))
     if loss.task not in ("classification", "multilabel"):
         return y
     if len(labels) < 2:
