@@ -5,15 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from commands import good, run
-from parties import halves, parties, served
+from parties import channel, halves, parties, served
 
 import bmrm
 from bmrm import LinearRisk, OwnersRisk, Problem, solve
 from bmrm.losses import HierarchicalHinge, HierarchicalSoftmax, MultilabelHinge, MultivariateRegression, Tree
 from bmrm.owners import OwnerError, Owners, Refused
 from bmrm.owners.threshold import label_threshold
+from bmrm.owners.wire import Message, packed
 
 NAMES = np.array(["a/x", "a/y", "b"])
+NODES = {"tree": {"parents": [-1, -1, 0], "names": ["0", "1", "2"]}, "nodes": "all"}
 NESTED = {"animal": {"cat": None, "dog": None}, "plant": None}
 
 
@@ -113,6 +115,44 @@ def test_a_tree_too_large_for_an_owner(rng):
     loss = HierarchicalHinge(Tree((-1,) * 1001))
     with pytest.raises(ValueError, match="1001 scores for each row; owners compute 1000 at most"):
         OwnersRisk(parties(X, np.arange(300) % 2), loss, lam=0.1, classes=["0", "1"])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"loss_parameters": {"tree": 3}},
+        {"loss_parameters": {"tree": {"parents": [5, 5]}}},
+        {"loss_parameters": {"tree": {"parents": [-1, -1], "names": ["a"]}}},
+        {"loss_parameters": {"tree": {"roots": []}}},
+        {"loss_parameters": {"tree": {"parents": [-1] * 5000}}},
+        {"loss_parameters": {"nodes": "some"}},
+        {"classes": [["0"]]},
+        {"classes": ["no node"]},
+        {"loss": "multilabel_hinge", "loss_parameters": {}, "classes": [[0], [1]]},
+        {"loss": "multilabel_hinge", "loss_parameters": {}, "classes": list(range(2000))},
+        {"loss": "multilabel_hinge", "loss_parameters": {}, "classes": None},
+        {"loss": "multivariate_regression", "loss_parameters": {}, "classes": list(range(2000))},
+        {"loss": "multivariate_regression", "loss_parameters": {}, "classes": [], "sets": True},
+        {"sets": 1},
+    ],
+    ids=str,
+)
+def test_terms_of_another_make(wrong, rng):
+    """Whatever the terms say, the owner answers with a refusal and serves on."""
+    X = rng.normal(size=(300, 4))
+    owner = bmrm.Owner((X, np.arange(300) % 3))
+    way = channel(owner)
+    terms = {
+        "loss": "hierarchical_hinge", "loss_parameters": {"tree": {"parents": [-1, -1, 0]}}, "regularizer": "l2",
+        "regularizer_parameters": {}, "lam": 0.1, "n_features": 4, "intercept": True, "classes": ["1", "2"],
+        "positive": None, "masked": False,
+    }  # fmt: skip
+    for these, refused in ((terms | wrong, True), (terms | {"loss_parameters": NODES}, False)):
+        way.send(packed(Message({"method": "begin", "risk": 1, "terms": these})))
+        answer = way.receive().header
+        assert ("refused" in answer) == refused, answer
+        assert refused or answer["mass"] == 300.0
+    way.close()
 
 
 @pytest.mark.parametrize("masked", [False, True])
