@@ -177,7 +177,10 @@ def test_command_line(rng, tmp_path, monkeypatch):
     with served(parties(X, y)) as addresses:
         refused = run("train", "--owners", ",".join(addresses), "--model", "none.bmrm", "--loss", "roc_area")
         assert refused.exit_code == 2
-        assert "does not allow scores of single rows; all owners must, with --allow-scores" in refused.stderr
+        assert (
+            "does not allow scores of single rows, but loss 'roc_area' looks at all rows together; all owners must"
+            in refused.stderr
+        )
 
 
 def test_serve_shard_allows_scores_when_it_is_told_to(data, tmp_path, monkeypatch):

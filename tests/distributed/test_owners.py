@@ -58,7 +58,10 @@ def test_refused_unless_every_owner_allows_scores(loss, monkeypatch):
     owners = [bmrm.Owner(part, f"owner {s}", min_rows=1, allow_scores=s == 0) for s, part in enumerate(parts)]
     with (
         recorded(monkeypatch) as sent,
-        pytest.raises(OwnerError, match=r"owner 1: does not allow scores of single rows; .* --allow-scores"),
+        pytest.raises(
+            OwnerError,
+            match=r"owner 1: does not allow scores of single rows, but loss .* all owners must, with --allow-scores",
+        ),
     ):
         OwnersRisk(owners, loss, lam=0.05, classes=labels_of(loss, y))
     assert len(sent) == 2  # hello: the one that allows scores is not asked for labels in vain

@@ -218,7 +218,7 @@ def test_command_line(data, tmp_path, monkeypatch):
             (["--C", "1"], "give --lam"),
             (["--engine", "local"], "--engine is not for --owners"),
             (["all.svm"], "either FILE or --owners"),
-            (["--checkpoint", "c"], "--checkpoint is not for --owners"),
+            (["--weights", "w.npy"], "--weights is not for --owners"),
             (["--regularizer", "zero", "--masked"], "masked sums need a regularizer"),
         ]:
             result = run("train", "--owners", owners, "--model", "none.bmrm", *wrong)

@@ -51,7 +51,9 @@ def fit_owners(options: TrainOptions, parts: Parts) -> Fit:
             check_loss(parts.loss)
         tls = _tls(options)
         with plain_warnings(options.quiet), Owners(addresses, tls, options.insecure) as owners:
-            return fit(OwnersRows(owners).dataset(), options, parts) if scores else _fit(owners, options, parts)
+            if scores:
+                return fit(OwnersRows(owners, parts.loss).dataset(), options, parts)
+            return _fit(owners, options, parts)
     except DataError:
         raise
     except (EngineError, ValueError) as error:

@@ -16,6 +16,7 @@ from bmrm.owners.agree import agreed_labels
 from bmrm.owners.guard import OwnerError
 from bmrm.owners.risk import Owners, OwnersRisk, checked_regularizer
 from bmrm.owners.score_messages import sized
+from bmrm.owners.terms import why_scores
 from bmrm.regularizers import get as get_regularizer
 from bmrm.risks.base import Array, Risk
 from bmrm.risks.inputs import made_loss
@@ -85,6 +86,8 @@ class OwnersRows(Elsewhere):
     Parameters
     ----------
     owners : Owners
+    loss : Loss, optional
+        For messages: what needs the scores.
 
     Examples
     --------
@@ -96,11 +99,12 @@ class OwnersRows(Elsewhere):
     ((200, 2), [0.0, 1.0, 2.0, 0.0])
     """
 
-    def __init__(self, owners: Owners) -> None:
+    def __init__(self, owners: Owners, loss: Loss | None = None) -> None:
         silent = [name for name, tells in zip(owners.names, owners.tell_scores) if not tells]
         if silent:
+            needed = "" if loss is None else f", but loss '{loss.name}' {why_scores(loss)}"
             raise OwnerError(
-                f"{silent[0]}: does not allow scores of single rows; all owners must, with --allow-scores "
+                f"{silent[0]}: does not allow scores of single rows{needed}; all owners must, with --allow-scores "
                 f"(serve-shard; in Python allow_scores=True of Owner)"
             )
         self.owners = owners
@@ -217,7 +221,7 @@ class OwnersScoresRisk(LinearRisk, OwnersRisk):  # type: ignore[misc]
         self._own = not isinstance(owners, Owners)
         self.owners = owners if isinstance(owners, Owners) else Owners(owners, **connection)
         try:
-            rows = OwnersRows(self.owners)
+            rows = OwnersRows(self.owners, made)
             labels = agreed_labels(self.owners, made, classes, positive, tree, isinstance(loss, str))
             self.classes = labels.classes
             y = rows.y

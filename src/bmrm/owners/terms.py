@@ -127,13 +127,17 @@ def needs_scores(loss: Loss) -> bool:
     return loss.couples == "all" or (loss.couples == "row" and (loss.learns_offset or not np.isfinite(loss.floor)))
 
 
+def why_scores(loss: Loss) -> str:
+    """Return why a loss needs scores, in words."""
+    return "looks at all rows together" if loss.couples == "all" else "has no lower bound for an owner's guard"
+
+
 def check_loss(loss: Loss) -> None:
     """Raise ValueError if a loss cannot be a sum over what owners compute by themselves."""
     if needs_scores(loss):
-        why = "looks at all rows together" if loss.couples == "all" else "has no lower bound for an owner's guard"
         raise ValueError(
-            f"loss '{loss.name}' {why} and needs the scores of single rows, which owners tell with --allow-scores only "
-            f"(serve-shard; in Python allow_scores=True of Owner)"
+            f"loss '{loss.name}' {why_scores(loss)} and needs the scores of single rows, which owners tell with "
+            f"--allow-scores only (serve-shard; in Python allow_scores=True of Owner)"
         )
     known = isinstance(loss, _VECTORS) or not isinstance(loss, VectorLoss)
     if loss.task not in _TASKS or not known or not np.isfinite(loss.floor):
