@@ -184,7 +184,14 @@ def test_scores_go_on_bit_for_bit(data, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "memory", [{}, {"w": np.ones(3), "value": 1.0}, {"w": np.full(5, np.nan), "value": 1.0}, {"w": 1}]
+    "memory",
+    [
+        {},
+        {"w": np.ones(3), "value": 1.0, "rounding": 0.0},
+        {"w": np.full(5, np.nan), "value": 1.0, "rounding": 0.0},
+        {"w": np.ones(5), "value": 1.0},
+        {"w": 1},
+    ],
 )
 def test_a_crafted_memory(memory, data):
     with OwnersRisk(parties(*data), "hinge", lam=0.1) as risk, pytest.raises(DataError, match="no w with its value"):

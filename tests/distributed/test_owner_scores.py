@@ -63,7 +63,9 @@ def test_rows_can_be_solved_for(data):
     """Why it must be allowed: d independent w say all of the rows, and so do slopes of one row."""
     X, y = data
     with Owners([bmrm.Owner((X, y), allow_scores=True)]) as owners:
-        matrix, found = OwnersRows(owners).matrix, np.empty((300, 5))
+        everything = OwnersRows(owners)
+        np.testing.assert_array_equal(everything.y, y)
+        matrix, found = everything.matrix, np.empty((300, 5))
         for j in range(5):
             scores = np.empty(300)
             matrix.dot(np.eye(5)[j], scores)
@@ -77,10 +79,15 @@ def test_rows_can_be_solved_for(data):
 def test_nothing_is_told_without_allow_scores(data):
     owner = parties(*data)[0]
     way = channel(owner)
-    header = {"columns": 5}
-    for method, arrays in (("gather", ()), ("scores", (np.ones(5),)), ("pull", (np.ones(100),)), ("sizes", ())):
-        answer = ask(way, header | {"method": method}, *arrays)
-        assert "tells no labels and scores of single rows; it would with --allow-scores" in answer.header["refused"]
+    for method, arrays, says in (
+        ("gather", (), "tells no labels and scores of single rows; it would with --allow-scores"),
+        ("scores", (np.ones(5),), "scores are told after the labels ('gather'), if they are allowed"),
+        ("pull", (np.ones(100),), "if they are allowed"),
+        ("sizes", (), "if they are allowed"),
+        ("identity", (), "no run with 5 features has begun"),
+    ):
+        answer = ask(way, {"columns": 5, "method": method}, *arrays)
+        assert says in answer.header["refused"]
         assert not answer.arrays
     assert owner.answers == 0
     way.close()
@@ -89,19 +96,23 @@ def test_nothing_is_told_without_allow_scores(data):
 def test_requests_by_hand(data):
     owner = parties(*data, allow_scores=True)[0]
     way = channel(owner)
-    header = {"columns": 5}
-    assert len(ask(way, header | {"method": "scores"}, np.ones(5)).arrays[0]) == 100
-    for arrays, columns, says in (
-        ((np.ones(4),), 5, "this owner has 5 features, the run 4"),
-        ((np.ones(10**7),), 5, "are too many"),
+    for columns, says in (
+        (4, "this owner has 5 features, the run 4"),
+        (10**7, "are too many"),
+        (10**12, "w would have"),
     ):
-        assert says in ask(way, {"method": "scores", "columns": columns}, *arrays).header["refused"]
-    assert "99 slopes came for 100 rows" in ask(way, header | {"method": "pull"}, np.ones(99)).header["refused"]
-    for method in ("pull", "sizes", "identity"):
-        assert "too many" in ask(way, {"method": method, "columns": 10**7}, np.ones(100)).header["refused"]
-    for arrays in ((), (np.ones(5), np.ones(5)), (np.full(5, np.nan),), (np.ones(5, dtype=np.int64),)):
+        assert says in ask(way, {"method": "gather", "columns": columns}).header["refused"]
+    assert way._session.score_bytes == 0
+    ask(way, {"method": "gather", "columns": 6})
+    assert way._session.score_bytes == 800
+    assert len(ask(way, {"method": "scores"}, np.ones(6)).arrays[0]) == 100
+    assert "w has 5 numbers; expected 6" in ask(way, {"method": "scores"}, np.ones(5)).header["refused"]
+    assert "99 slopes came for 100 rows" in ask(way, {"method": "pull"}, np.ones(99)).header["refused"]
+    assert "no run with 5 features" in ask(way, {"method": "identity", "columns": 5}).header["refused"]
+    assert "identity" in ask(way, {"method": "identity", "columns": 6}).header
+    for arrays in ((), (np.ones(6), np.ones(6)), (np.full(6, np.nan),), (np.ones(6, dtype=np.int64),)):
         with pytest.raises(WireError, match="one vector of finite float64"):
-            ask(way, header | {"method": "scores"}, *arrays)
+            ask(way, {"method": "scores"}, *arrays)
     way.close()
 
 

@@ -24,7 +24,7 @@ from bmrm.risks.linear import LinearRisk
 
 
 class OwnersMatrix(ShardedMatrix):
-    """The products of a matrix whose rows are with owners.
+    """The products of a matrix whose rows are with owners, who have told their labels.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class OwnersMatrix(ShardedMatrix):
     def tdot(self, g: Array, out: Array, n_threads: int = 1) -> None:
         """out = X' g"""
         out.fill(0.0)
-        found = self.placed.call("pull", self.n_cols, each=[(g[part],) for part in self.parts])
+        found = self.placed.call("pull", each=[(g[part],) for part in self.parts])
         for name, (_, (share,)) in zip(self._names, found):
             out += sized(name, "entries of X'g", share, self.n_cols)
 
@@ -59,7 +59,7 @@ class OwnersMatrix(ShardedMatrix):
 
     @cached_property
     def _sizes(self) -> list[tuple[Array, npt.NDArray[np.int64], Array]]:
-        found = self.placed.call("sizes", self.n_cols)
+        found = self.placed.call("sizes")
         for name, (_, arrays) in zip(self._names, found):
             for array, n in zip(arrays, (self.n_cols, self.n_cols, 1)):
                 sized(name, "sizes of columns", array, n)
@@ -126,7 +126,7 @@ class OwnersRows(Elsewhere):
 
     @cached_property
     def _told(self) -> list[tuple[dict[str, Any], tuple[Array, ...]]]:
-        found = self.owners.placed.call("gather")
+        found = self.owners.placed.call("gather", self.owners.n_features)
         for name, n, (_, arrays) in zip(self.owners.names, self.owners.rows, found):
             for array in arrays:
                 sized(name, "labels or weights", array, n)

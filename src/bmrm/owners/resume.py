@@ -59,14 +59,15 @@ def _checksums(risk: OwnersRisk) -> str:
 
 def check_resumed(risk: OwnersRisk, memory: Memory) -> None:
     """Raise DataError if R at the last w is another one than before the stop."""
-    w, before = memory.get("w"), memory.get("value")
+    w, before, above = (memory.get(name) for name in ("w", "value", "rounding"))
     fits = isinstance(w, np.ndarray) and w.dtype == np.float64 and w.shape == (risk.dim,) and np.isfinite(w).all()
-    if not (fits and isinstance(before, float)):
+    if not (fits and isinstance(before, float) and isinstance(above, float)):
         raise DataError("the checkpoint has no w with its value that fits the owners' data")
     assert w is not None
-    now = risk.at(w).value
-    room = _SAME * max(abs(before), abs(risk.at_zero.value)) + 2.0 * risk.noise
-    if not abs(now - before) <= room:
+    point = risk.at(w)
+    now, room = point.value, _SAME * max(abs(before), abs(risk.at_zero.value)) + 2.0 * risk.noise
+    # What is told is at most R(w), and at most the rounding below: both times R(w) is between these.
+    if not (now <= before + above + room and before <= now + point.rounding + room):
         raise DataError(
             f"the owners' data have changed since the checkpoint: at its last w the mean loss was {before:.12g}, now "
             f"it is {now:.12g}"

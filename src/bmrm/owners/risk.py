@@ -176,7 +176,7 @@ class OwnersRisk(RemoteRisk):
     cheap_lines = True
 
     parts: OwnerParts
-    _seen: tuple[Array, float] | None = None
+    _seen: tuple[Array, float, float] | None = None
 
     def __new__(cls, *arguments: Any, **options: Any) -> OwnersRisk:
         """Make the risk that the loss needs."""
@@ -251,7 +251,8 @@ class OwnersRisk(RemoteRisk):
             objective = self.lam * self._bound.value(w) + value
             if np.isfinite(objective):
                 self.parts.best = min(self.parts.best, float(objective))
-                self._seen = w.copy(), value
+                if "rounding" in found:
+                    self._seen = w.copy(), value, float(sum(c * own for c, own in found["rounding"]))
 
     @property
     def problem(self) -> Problem:
@@ -267,11 +268,11 @@ class OwnersRisk(RemoteRisk):
 
     @property
     def memory(self) -> Memory | None:
-        """The last w with its value, which must be the same when a run goes on."""
+        """The last w with its value, and how much larger R(w) may be: it must be the same when a run goes on."""
         if self._seen is None:
             return None
-        w, value = self._seen
-        return {"session": self._session, "w": w, "value": value}
+        w, value, rounding = self._seen
+        return {"session": self._session, "w": w, "value": value, "rounding": rounding}
 
     def forget(self, memory: Memory | None = None) -> None:
         """Go on after a run of another session: the owners must still say the same at its last w.

@@ -32,11 +32,24 @@ class ScoreRequests:
     owner: Owner
     peer: str
     shard: Shard
+    _runs: dict[int, Any]
+    gathered: int | None = None  # columns of w, once labels have been told
+
+    @property
+    def score_bytes(self) -> int:
+        """How many bytes of numbers a request may have: none before labels have been told."""
+        return 0 if self.gathered is None else 8 * max(self.gathered, self.owner.data.n_examples)
 
     def _gather(self, header: dict[str, Any], arrays: Arrays) -> Message:
-        """Tell labels and weights of all rows; text as places in a list."""
-        self._check_allowed()
-        data = self.owner.data
+        """Tell labels and weights of all rows, text as places in a list; how many columns w will have is agreed on."""
+        if not self.owner.allow_scores:
+            raise Refused(
+                "this owner tells no labels and scores of single rows; it would with --allow-scores (serve-shard; in "
+                "Python allow_scores=True of Owner)"
+            )
+        columns, data = whole(header["columns"]), self.owner.data
+        self._check_size(columns, columns)
+        self.gathered = columns
         self.owner.log.noted(self.peer, "scores", f"labels and weights of {data.n_examples} rows are told")
         found, text = [], None
         if data.y is not None:
@@ -51,17 +64,15 @@ class ScoreRequests:
 
     def _scores(self, header: dict[str, Any], arrays: Arrays) -> Message:
         """Tell X w."""
-        self._check_allowed()
-        (w,) = self._vectors(arrays)
-        self._check_columns(w.size)
+        columns, w = self._columns(), self._vector(arrays)
+        if w.size != columns:
+            raise Refused(f"w has {w.size} numbers; expected {columns}")
         self.owner.counted()
         return Message({}, (self.shard.dot(w),))
 
     def _pull(self, header: dict[str, Any], arrays: Arrays) -> Message:
         """Tell X' g for the slopes g of all rows."""
-        self._check_allowed()
-        (slopes,), columns = self._vectors(arrays), whole(header["columns"])
-        self._check_columns(columns)
+        columns, slopes = self._columns(), self._vector(arrays)
         if slopes.size != self.owner.data.n_examples:
             raise Refused(f"{slopes.size} slopes came for {self.owner.data.n_examples} rows")
         self.owner.counted()
@@ -69,10 +80,7 @@ class ScoreRequests:
 
     def _sizes(self, header: dict[str, Any], arrays: Arrays) -> Message:
         """Tell the sum of squares and the number of entries of each column."""
-        self._check_allowed()
-        columns = whole(header["columns"])
-        self._check_columns(columns)
-        squares, counts = self.shard.column_sizes(columns)
+        squares, counts = self.shard.column_sizes(self._columns())
         return Message({}, (squares, counts.astype(np.int64), np.array([self.shard.square_sum()])))
 
     def _identity(self, header: dict[str, Any], arrays: Arrays) -> dict[str, Any]:
@@ -80,25 +88,22 @@ class ScoreRequests:
         if self.owner.masked_only is not None:
             raise Refused("this owner answers under masks only, and tells no checksum of its rows")
         columns = whole(header["columns"])
-        self._check_columns(columns)
+        if columns not in {self.gathered, *(run.terms.n_features for run in self._runs.values())}:
+            raise Refused(f"no run with {columns} features has begun")
         y, groups, weight = self.shard.belongings()
         return {"identity": digest([self.shard.identity(columns), digest(y), digest(groups), digest(weight)])}
 
-    def _check_allowed(self) -> None:
-        if not self.owner.allow_scores:
-            raise Refused(
-                "this owner tells no labels and scores of single rows; it would with --allow-scores (serve-shard; in "
-                "Python allow_scores=True of Owner)"
-            )
-
-    def _check_columns(self, columns: int) -> None:
-        self._check_size(columns, columns)
+    def _columns(self) -> int:
+        """Return how many columns were agreed on when labels were told."""
+        if self.gathered is None:
+            raise Refused("scores are told after the labels ('gather'), if they are allowed")
+        return self.gathered
 
     def _check_size(self, dim: int, n_features: int) -> None:
         raise NotImplementedError
 
     @staticmethod
-    def _vectors(arrays: Arrays) -> Arrays:
+    def _vector(arrays: Arrays) -> npt.NDArray[Any]:
         if len(arrays) != 1 or arrays[0].dtype != np.float64 or not np.isfinite(arrays[0]).all():
             raise WireError("a request for scores or slopes needs one vector of finite float64")
-        return arrays
+        return arrays[0]
