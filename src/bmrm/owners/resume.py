@@ -19,6 +19,7 @@ from bmrm.risks.entries import digest
 from bmrm.risks.fingerprint import described, fingerprint
 
 _SAME = 1e-9  # of R: what two computations of it may differ by; a changed row of m changes it by about 1 / m
+_UNIT = 2.0**-30  # of the norm: a billionth
 
 
 @fingerprint.register
@@ -35,15 +36,20 @@ def _(risk: OwnersRisk) -> dict[str, Any]:
         "labels": digest([risk.terms.classes, risk.terms.positive]),
         "masked": f"by steps of {risk.scale:g}" if risk.masked else False,
         "R(0)": f"{zero.value:.9g}",
-        "slopes at 0": ", ".join(f"{float(zero.subgradient @ u):.9g}" for u in _directions(risk.dim)),
+        "slopes at 0": _slopes(zero.subgradient),
         "data of the owners": _checksums(risk),
     }
 
 
-def _directions(dim: int) -> list[Array]:
-    """Return two vectors without a zero: a change of one entry of X changes the slopes along both."""
-    j = np.arange(1.0, dim + 1.0)
-    return [1.0 + 0.5 * np.cos(j), 1.0 + 0.5 * np.sin(j * j)]
+def _slopes(a: Array) -> str:
+    """Return <a, u> for two vectors u without a zero: a change of one entry of X changes both.
+
+    In units of 2^-30 of the norm of a, in which the rounding of slopes that cancel is 0.
+    """
+    j = np.arange(1.0, a.size + 1.0)
+    size = float(np.sqrt(a @ a)) or 1.0
+    along = (1.0 + 0.5 * np.cos(j), 1.0 + 0.5 * np.sin(j * j))
+    return " ".join([f"{size:.9g}", *(str(round(float(a @ u) / (_UNIT * size))) for u in along)])
 
 
 def _checksums(risk: OwnersRisk) -> str:
