@@ -155,7 +155,7 @@ def test_masks_are_agreed_on_anew(data, tmp_path):
 
 def test_checksums_are_told_for_checkpoints_in_the_clear_only(data, tmp_path):
     def asked(owners):
-        return [sum(entry["what"] == "identity" for entry in owner.log.entries) for owner in owners]
+        return [sum(entry["what"] == "checksum" for entry in owner.log.entries) for owner in owners]
 
     X, y = data
     for masked, expected in ((False, [1, 1, 1]), (True, [0, 0, 0])):
@@ -167,7 +167,7 @@ def test_checksums_are_told_for_checkpoints_in_the_clear_only(data, tmp_path):
         assert asked(owners) == expected
     silent = bmrm.Owner((X, y), masked_only=2)
     with bmrm.owners.Owners([silent]) as only, pytest.raises(bmrm.owners.Refused, match="no checksum"):
-        only.placed.call("identity", 5)
+        only.placed.call("checksum", 5)
 
 
 def test_scores_go_on_bit_for_bit(data, tmp_path):

@@ -84,7 +84,7 @@ def test_nothing_is_told_without_allow_scores(data):
         ("scores", (np.ones(5),), "scores are told after the labels ('gather'), if they are allowed"),
         ("pull", (np.ones(100),), "if they are allowed"),
         ("sizes", (), "if they are allowed"),
-        ("identity", (), "no run with 5 features has begun"),
+        ("checksum", (), "no run with 5 features has begun"),
     ):
         answer = ask(way, {"columns": 5, "method": method}, *arrays)
         assert says in answer.header["refused"]
@@ -108,8 +108,8 @@ def test_requests_by_hand(data):
     assert len(ask(way, {"method": "scores"}, np.ones(6)).arrays[0]) == 100
     assert "w has 5 numbers; expected 6" in ask(way, {"method": "scores"}, np.ones(5)).header["refused"]
     assert "99 slopes came for 100 rows" in ask(way, {"method": "pull"}, np.ones(99)).header["refused"]
-    assert "no run with 5 features" in ask(way, {"method": "identity", "columns": 5}).header["refused"]
-    assert "identity" in ask(way, {"method": "identity", "columns": 6}).header
+    assert "no run with 5 features" in ask(way, {"method": "checksum", "columns": 5}).header["refused"]
+    assert "checksum" in ask(way, {"method": "checksum", "columns": 6}).header
     for arrays in ((), (np.ones(6), np.ones(6)), (np.full(6, np.nan),), (np.ones(6, dtype=np.int64),)):
         with pytest.raises(WireError, match="one vector of finite float64"):
             ask(way, {"method": "scores"}, *arrays)
@@ -148,7 +148,7 @@ def test_masks_and_scores_exclude_each_other(data):
         ("_gather", Message({"labels": True, "text": ["a"], "weighted": False}, (np.ones(100),)), "outside of it"),
         ("_gather", Message({"labels": True, "text": "a", "weighted": False}, (np.zeros(100),)), "of the right types"),
         ("_gather", Message({}), "owner 0: an answer to 'gather' without labels, weighted, text of the right types"),
-        ("_identity", Message({"identity": 3}), "an answer to 'identity'"),
+        ("_checksum", Message({"checksum": 3}), "an answer to 'checksum'"),
         ("_sizes", Message({}, (np.ones(4), np.ones(5, dtype=np.int64), np.ones(1))), "owner 0: 4 sizes of columns"),
     ],
     ids=str,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from dataclasses import replace
 
 import click
 import numpy as np
-import numpy.typing as npt
 
 from bmrm._errors import DataError
 from bmrm.cli.application import plain_warnings
@@ -23,8 +23,7 @@ from bmrm.owners.threshold import label_threshold
 from bmrm.parallel import EngineError
 from bmrm.problem import Problem
 
-Array = npt.NDArray[np.float64]
-
+_ATTEMPTS, _MOMENT = 40, 0.05  # seconds: until an owner has noticed that the first session is over
 _LABELED = ("classification", "multilabel", "hierarchy")  # tasks whose labels the owners tell
 
 
@@ -53,7 +52,9 @@ def fit_owners(options: TrainOptions, parts: Parts) -> Fit:
         with plain_warnings(options.quiet), Owners(addresses, tls, options.insecure) as owners:
             if scores:
                 return fit(OwnersRows(owners, parts.loss).dataset(), options, parts)
-            return _fit(owners, options, parts)
+            done = _fit(owners, options, parts)
+        with plain_warnings(options.quiet):
+            return _with_threshold(done, options, parts, addresses, tls) if done.model.thresholds is not None else done
     except DataError:
         raise
     except (EngineError, ValueError) as error:
@@ -86,27 +87,31 @@ def _fit(owners: Owners, options: TrainOptions, parts: Parts) -> Fit:
     coef, constants = coefficients(owners.n_features, intercept, loss, results)
     thresholds = None
     if loss.task == "multilabel":
-        constants = constants - constants.mean()  # the loss leaves their mean open
-        thresholds = np.array([_threshold(owners, targets, coef, constants, lam, options, parts)])
+        constants, thresholds = constants - constants.mean(), np.zeros(1)  # the loss leaves their mean open
     used = {"lam": lam, "intercept": intercept}
     about = replace(targets, loss=loss)
     model = model_of(options, used, about, results, coef, constants, thresholds, owners.feature_names)
     return Fit(model, tuple(results), owners.n_rows)
 
 
-def _threshold(
-    owners: Owners, targets: Targets, coef: Array, constants: Array, lam: float, options: TrainOptions, parts: Parts
-) -> float:
-    """Return the threshold of labels, from sums in the clear; scores of a row add up to 0."""
-    assert targets.classes is not None
-    why: object = "under masks there are no sums to choose it by"
-    if not options.masked:
+def _with_threshold(done: Fit, options: TrainOptions, parts: Parts, addresses: list[str], tls: TLS | None) -> Fit:
+    """Return the model with a threshold of labels, from sums in the clear: another loss, and so another session."""
+    model, why = done.model, "under masks there are no sums to choose it by"
+    assert model.classes is not None
+    for _ in range(0 if options.masked else _ATTEMPTS):
         try:
-            return label_threshold(owners, targets.classes.tolist(), coef, constants, lam, parts.regularizer)
+            with warnings.catch_warnings(action="ignore"), Owners(addresses, tls, options.insecure) as owners:
+                t = label_threshold(
+                    owners, model.classes.tolist(), model.coef, model.intercept, model.lam, parts.regularizer
+                )
+            return replace(done, model=replace(model, thresholds=np.array([t])))
         except OwnerError as error:  # such as a guard whose budget is used up: the model is there all the same
-            why = error
+            why = str(error)
+            if "another coordinator" not in why:
+                break
+            time.sleep(_MOMENT)
     warnings.warn(f"the threshold of labels is 0 ({why})", stacklevel=2)
-    return 0.0
+    return done
 
 
 def _targets(owners: Owners, options: TrainOptions, loss: Loss) -> Targets:

@@ -77,7 +77,7 @@ class OwnersMatrix(ShardedMatrix):
 
     def identity(self) -> list[str]:
         """Return what tells the rows of each owner from others."""
-        return [header["identity"] for header, _ in self.placed.call("identity", self.n_cols)]
+        return [header["checksum"] for header, _ in self.placed.call("checksum", self.n_cols)]
 
 
 class OwnersRows(Elsewhere):

@@ -57,10 +57,10 @@ def _checksums(risk: OwnersRisk) -> str:
     if risk.masked:
         return "not told"
     try:
-        answers = risk.owners.placed.call("identity", risk.owners.n_features)
+        answers = risk.owners.placed.call("checksum", risk.owners.n_features)
     except Refused:
         return "not told"
-    return digest(sorted(header["identity"] for header, _ in answers))
+    return digest(sorted(header["checksum"] for header, _ in answers))
 
 
 def check_resumed(risk: OwnersRisk, memory: Memory) -> None:

@@ -12,10 +12,10 @@ from bmrm.owners.wire import Message
 
 # What is asked for, and the kinds of arrays that come; None where that depends on the owner's data.
 _KINDS: dict[str, tuple[str, ...] | None] = {
-    "gather": None, "scores": ("<f8",), "pull": ("<f8",), "sizes": ("<f8", "<i8", "<f8"), "identity": (),
+    "gather": None, "scores": ("<f8",), "pull": ("<f8",), "sizes": ("<f8", "<i8", "<f8"), "checksum": (),
 }  # fmt: skip
 _ENTRIES: dict[str, dict[str, tuple[type, ...]]] = {
-    "gather": {"labels": (bool,), "weighted": (bool,), "text": (list, type(None))}, "identity": {"identity": (str,)},
+    "gather": {"labels": (bool,), "weighted": (bool,), "text": (list, type(None))}, "checksum": {"checksum": (str,)},
 }  # fmt: skip
 METHODS = frozenset(_KINDS)
 

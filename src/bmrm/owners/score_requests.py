@@ -27,7 +27,7 @@ class ScoreRequests:
     `Owner.allow_scores` does, and the budget of answers limits how much is told.
     """
 
-    METHODS = ("gather", "scores", "pull", "sizes", "identity")
+    METHODS = ("gather", "scores", "pull", "sizes", "checksum")
 
     owner: Owner
     peer: str
@@ -83,7 +83,7 @@ class ScoreRequests:
         squares, counts = self.shard.column_sizes(self._columns())
         return Message({}, (squares, counts.astype(np.int64), np.array([self.shard.square_sum()])))
 
-    def _identity(self, header: dict[str, Any], arrays: Arrays) -> dict[str, Any]:
+    def _checksum(self, header: dict[str, Any], arrays: Arrays) -> dict[str, Any]:
         """Tell a checksum of the data, for checkpoints; 64 bits of a SHA-256."""
         if self.owner.masked_only is not None:
             raise Refused("this owner answers under masks only, and tells no checksum of its rows")
@@ -91,7 +91,7 @@ class ScoreRequests:
         if columns not in {self.gathered, *(run.terms.n_features for run in self._runs.values())}:
             raise Refused(f"no run with {columns} features has begun")
         y, groups, weight = self.shard.belongings()
-        return {"identity": digest([self.shard.identity(columns), digest(y), digest(groups), digest(weight)])}
+        return {"checksum": digest([self.shard.identity(columns), digest(y), digest(groups), digest(weight)])}
 
     def _columns(self) -> int:
         """Return how many columns were agreed on when labels were told."""
