@@ -11,6 +11,7 @@ import bmrm
 from bmrm import LinearRisk, OwnersRisk, Problem, solve
 from bmrm.losses import HierarchicalHinge, HierarchicalSoftmax, MultilabelHinge, MultivariateRegression, Tree
 from bmrm.owners import OwnerError, Owners, Refused
+from bmrm.owners.session import Session
 from bmrm.owners.threshold import label_threshold
 from bmrm.owners.wire import Message, packed
 
@@ -171,6 +172,14 @@ def test_numbers_that_differ_from_owner_to_owner(rng):
         owners = [bmrm.Owner((X[:150], X[:150, :2]), "one"), bmrm.Owner((X[150:], second), "two")]
         with pytest.raises(OwnerError, match=r"two: its rows have \w+ numbers to predict; expected 2"):
             OwnersRisk(owners, "multivariate_regression", lam=0.1)
+
+
+def test_an_owner_that_tells_no_number_of_numbers(rng, monkeypatch):
+    hello = Session._hello
+    monkeypatch.setattr(Session, "_hello", lambda self, *given: hello(self, *given) | {"targets": "many"})
+    X = rng.normal(size=(300, 4))
+    with pytest.raises(OwnerError, match="owner: its rows have different numbers to predict; expected some"):
+        OwnersRisk([bmrm.Owner((X, X[:, :2]))], "multivariate_regression", lam=0.1)
 
 
 def test_no_label_leaves_an_owner_that_is_not_told(rng):

@@ -101,7 +101,7 @@ class Owners:
         features = [int(answer["features"]) for answer in found]
         self.rows = [int(answer["rows"]) for answer in found]
         self.n_features, self.n_rows = max(features), sum(self.rows)
-        self.n_targets = [int(answer.get("targets", 0)) for answer in found]
+        self.n_targets = [n if type(n := answer.get("targets")) is int else 0 for answer in found]
         self.tell_scores = [answer.get("scores") is True for answer in found]
         if min(features) < max(features):
             warnings.warn(
