@@ -17,6 +17,19 @@ def rows(rng, m=300, d=5):
     return X, np.where(X @ np.arange(1.0, d + 1) + rng.normal(size=m) > 0.0, 1.0, -1.0)
 
 
+def labels_of(loss, y):
+    """Return the labels of a run, where the loss has labels: owners of few rows tell theirs to nobody."""
+    if loss.task == "multilabel":
+        return np.arange(y.shape[1])
+    return np.unique(y) if loss.task in ("classification", "hierarchy") else None
+
+
+def halves(X, y, groups=None):
+    """Return the rows in two parts, queries in one piece."""
+    first = np.arange(len(X)) < len(X) // 2 if groups is None else groups <= np.median(groups) - 0.5
+    return [tuple(None if c is None else c[part] for c in (X, y, groups)) for part in (first, ~first)]
+
+
 def parties(X, y, n=3, **options):
     """Return n owners, each with every n-th row."""
     return [bmrm.Owner((X[s::n], y[s::n]), f"owner {s}", min_rows=10, **options) for s in range(n)]

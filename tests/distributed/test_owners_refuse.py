@@ -67,12 +67,6 @@ def test_few_rows(rng):
         bmrm.Owner((X, y, None, weight), "small", min_rows=10)
 
 
-@pytest.mark.parametrize("loss", ["roc_area", "fbeta", "ordinal", "nu_hinge", "nu_novelty", "multilabel_hinge"])
-def test_losses_that_owners_cannot_sum(loss, data):
-    with pytest.raises(ValueError, match=f"loss '{loss}' (looks at all rows together|is not for several owners)"):
-        OwnersRisk(parties(*data), loss, lam=0.1)
-
-
 def test_different_numbers_of_features_are_said_once(data):
     X, y = data
     owners = [bmrm.Owner((X[:150], y[:150]), "wide"), bmrm.Owner((X[150:, :3], y[150:]), "narrow")]
@@ -224,7 +218,7 @@ def test_command_line(data, tmp_path, monkeypatch):
             (["--C", "1"], "give --lam"),
             (["--engine", "local"], "--engine is not for --owners"),
             (["all.svm"], "either FILE or --owners"),
-            (["--checkpoint", "c"], "--checkpoint is not for --owners"),
+            (["--weights", "w.npy"], "--weights is not for --owners"),
             (["--regularizer", "zero", "--masked"], "masked sums need a regularizer"),
         ]:
             result = run("train", "--owners", owners, "--model", "none.bmrm", *wrong)

@@ -30,6 +30,9 @@ _SETTINGS = GuardSettings()
               help="Fewer rows are not served: a sum over few says too much about each.")  # fmt: skip
 @click.option("--masked-only", type=click.IntRange(min=2), metavar="OWNERS",
               help="Answer under masks only, in runs of at least so many owners.")  # fmt: skip
+@click.option("--allow-scores", is_flag=True,
+              help="Also tell labels, weights and scores of single rows, from which rows can be solved for: needed for "
+              "roc_area, ordinal, fbeta, nu_*, *_at_k and break_even.")  # fmt: skip
 @click.option("--guard-patience", type=click.IntRange(min=1), default=_SETTINGS.patience, show_default=True,
               help="Answers without an improvement of the best objective announced, until it stops.")  # fmt: skip
 @click.option("--guard-budget", type=click.IntRange(min=1), default=_SETTINGS.budget, show_default=True,
@@ -48,7 +51,8 @@ _SETTINGS = GuardSettings()
 def serve(file: Path, **options: Any) -> int:
     """Let a coordinator ('bmrm train --owners') ask for sums over the rows of FILE, which stays here.
 
-    Answered are values and subgradients of the mean loss, never rows, labels or scores of single rows. The guard stops
+    Answered are values and subgradients of the mean loss, never rows, and labels or scores of single rows only with
+    --allow-scores. The guard stops
     answering where the requests are not those of a training run; start again to go on. Ctrl-C ends it.
     """
     first: Any = {"auto": "auto", "true": True, "false": False}[options["zero_based"]]
@@ -59,7 +63,7 @@ def serve(file: Path, **options: Any) -> int:
     )  # fmt: skip
     owner = Owner(
         read(file, zero_based=first) if text else read(file), str(file), min_rows=options["min_rows"],
-        masked_only=options["masked_only"], guard=guard,
+        masked_only=options["masked_only"], guard=guard, allow_scores=options["allow_scores"],
         log=options["log"], n_threads=options["threads"],
     )  # fmt: skip
     given = any(options[name] is not None for name in ("certificate", "key", "ca"))

@@ -15,6 +15,8 @@ import numpy.typing as npt
 from bmrm.owners.guard import OwnerError, Refused
 from bmrm.owners.names import line_header, point_header
 from bmrm.owners.owner import Owner
+from bmrm.owners.score_messages import METHODS as SCORE_METHODS
+from bmrm.owners.score_messages import score_answer, score_request
 from bmrm.owners.tls import TLS, is_here
 from bmrm.owners.wire import MOST_BYTES, Message, WireError, packed, receive, unpacked
 from bmrm.parallel.base import Answer, Placed
@@ -210,6 +212,8 @@ def request(method: str, arguments: tuple[Any, ...]) -> Message:
         return Message({"method": method, "risk": risk, "total": total, "keys": keys, "step": step, "place": place})
     if method == "drop":
         return Message({"method": method, "risks": list(arguments[0])})
+    if method in SCORE_METHODS:
+        return score_request(method, arguments)
     if method not in ("ask", "slide"):
         raise OwnerError(f"owners do not answer '{method}'")
     risk, name, what, gone, best, zero, round = arguments
@@ -228,6 +232,8 @@ def _answer(channel: Channel, method: str, arguments: tuple[Any, ...]) -> Answer
         raise Refused(f"{channel.name} refused: {header['refused']}")
     if "missing" in header:
         return Answer(Missing(str(header["missing"])), seconds)
+    if method in SCORE_METHODS:
+        return Answer(score_answer(method, message, channel.name), seconds)
     if method in ("ask", "slide"):
         if len(message.arrays) != 1:
             raise OwnerError(f"{channel.name}: an answer with {len(message.arrays)} arrays; expected 1")

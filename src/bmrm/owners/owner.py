@@ -34,6 +34,9 @@ class Owner:
         Answer under masks only, in runs of at least so many owners.
     guard : GuardSettings, optional
         When to stop answering.
+    allow_scores : bool
+        Also tell labels, weights and scores of single rows, for losses that need them (roc_area, ordinal, fbeta, ...).
+        From these, rows can be solved for: only for a coordinator who may know the data.
     log : path, optional
         Where all that leaves is noted (`DepartureLog`).
     n_threads : int, optional
@@ -65,6 +68,7 @@ class Owner:
         min_rows: int = 100,
         masked_only: int | None = None,
         guard: GuardSettings | None = None,
+        allow_scores: bool = False,
         log: str | os.PathLike[str] | None = None,
         n_threads: int | None = None,
     ) -> None:
@@ -72,6 +76,9 @@ class Owner:
         self.data = _dataset(data)
         self.guard = GuardSettings() if guard is None else guard
         self.masked_only, self.n_threads, self.log = masked_only, n_threads, DepartureLog(log)
+        self.allow_scores = allow_scores
+        if allow_scores and masked_only is not None:
+            raise DataError(f"{self.name}: allow_scores and masked_only exclude each other: scores have no masks")
         self.stopped: str | None = None
         self.answers = 0
         self._busy = threading.Lock()
@@ -115,6 +122,11 @@ def _dataset(data: Any) -> Dataset:
         return read(data)
     X, y, groups, weight = [*data, None, None, None][:4]
     names, X = names_of(X), X if hasattr(X, "tocsr") else np.asarray(X, dtype=np.float64)
-    y = y if y is None or isinstance(y, list) else np.asarray(y)
+    y = [tuple(own) for own in y] if _is_sets(y) else y if y is None else np.asarray(y)
     groups, weight = (None if column is None else np.asarray(column) for column in (groups, weight))
     return Dataset(X, y, groups, weight, feature_names=names)
+
+
+def _is_sets(y: Any) -> bool:
+    """Whether y has a set of labels for each row."""
+    return isinstance(y, list) and all(isinstance(own, (tuple, list, set, frozenset)) for own in y)

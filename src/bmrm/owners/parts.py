@@ -33,6 +33,8 @@ class OwnerParts(Parts):
     ----------
     best, zero : float or None
         The best objective so far and that at w = 0, which the owners' guards compare.
+    masses : list of float
+        What the rows of each owner count.
     """
 
     placed: OwnersPlaced
@@ -46,8 +48,9 @@ class OwnerParts(Parts):
 
     def _masses(self, answers: list[Any]) -> list[float]:
         self._begun = answers
-        self._total = float(sum(answer["mass"] for answer in answers))
-        return [float(answer["mass"]) for answer in answers]
+        self.masses = [float(answer["mass"]) for answer in answers]
+        self._total = float(sum(self.masses))
+        return self.masses
 
     def _join(self, keys: list[str] | None = None, step: float | None = None) -> None:
         each = [(place,) for place in range(self.placed.n_shards)]

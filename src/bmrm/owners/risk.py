@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import math
+import secrets
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from bmrm._cached import cached_property
 from bmrm.losses import Loss
-from bmrm.losses.vector import ClassLoss
+from bmrm.losses.vector import VectorLoss
+from bmrm.owners.agree import Labels, agreed_labels
 from bmrm.owners.client import OwnersPlaced, connected
 from bmrm.owners.columns import agreed
 from bmrm.owners.guard import OwnerError
 from bmrm.owners.masks import SCALE
 from bmrm.owners.owner import Owner
 from bmrm.owners.parts import MaskedParts, OwnerParts, OwnersPoint
-from bmrm.owners.terms import Terms, check_loss, each_class_once, labels_union, shape
+from bmrm.owners.terms import Terms, check_loss, labels_union, needs_scores, shape, some_targets
 from bmrm.owners.tls import TLS
 from bmrm.problem import Problem
 from bmrm.regularizers import Regularizer, Separable, Zero
@@ -29,6 +30,8 @@ from bmrm.regularizers import get as get_regularizer
 from bmrm.risks.base import Array
 from bmrm.risks.inputs import made_loss, traits_of
 from bmrm.risks.remote import RemoteRisk, watch
+
+Memory: TypeAlias = dict[str, Any]
 
 
 class Owners:
@@ -51,6 +54,12 @@ class Owners:
     feature_names : tuple of str, or None
         The names of the columns, which owners must agree about.
     n_features, n_rows : int
+    rows : list of int
+        The number of rows of each owner.
+    n_targets : list of int
+        How many numbers each owner's rows have as labels; 0 where that differs from row to row, or there are none.
+    tell_scores : list of bool
+        Which owners tell scores and labels of single rows.
 
     Examples
     --------
@@ -90,7 +99,10 @@ class Owners:
                 raise OwnerError(f"{name}: has version {answer.get('version')} of bmrm, but this process {__version__}")
         self.feature_names = agreed(found, self.names)
         features = [int(answer["features"]) for answer in found]
-        self.n_features, self.n_rows = max(features), sum(int(answer["rows"]) for answer in found)
+        self.rows = [int(answer["rows"]) for answer in found]
+        self.n_features, self.n_rows = max(features), sum(self.rows)
+        self.n_targets = [n if type(n := answer.get("targets")) is int else 0 for answer in found]
+        self.tell_scores = [answer.get("scores") is True for answer in found]
         if min(features) < max(features):
             warnings.warn(
                 f"the owners have {min(features)} ({self.names[features.index(min(features))]}) to {max(features)} "
@@ -101,7 +113,7 @@ class Owners:
 
     @cached_property
     def classes(self) -> npt.NDArray[Any]:
-        """The labels of all owners, sorted; owners tell them where they are classes."""
+        """The labels of all owners, sorted; owners tell them where they are classes, or labels of sets."""
         return labels_union([answer["labels"] for answer in self.placed.call("classes")], self.names)
 
     def close(self) -> None:
@@ -127,15 +139,19 @@ class OwnersRisk(RemoteRisk):
     ----------
     owners : Owners, or a sequence of addresses and Owner objects
     loss : Loss or str
-        A registered one, of rows or queries: losses of all rows together need the scores of single rows.
+        A registered one. Those of all rows together, and those without a lower bound, need scores of single rows: they
+        make an `OwnersScoresRisk`, if every owner allows it.
     lam : float
     regularizer : Regularizer or str
         Without bounds.
     intercept : bool
     classes : sequence of labels, optional
-        Where the loss is for classes: asked for by default.
+        Where the loss is for classes, sets of labels or a hierarchy (the nodes that have rows): asked for by default.
+        For `multivariate_regression`, labels whose sets are the numbers to predict, 1 for those of a row, else 0.
     positive : label, optional
         The class against the rest, where the loss has one score; the second of two by default.
+    tree : Tree, parents or nested names, optional
+        For a hierarchy: that of the loss by default, or the labels as paths ``a/b/c`` where the loss is a name.
     masked : bool
         Whether owners mask their answers, so that only sums over all of them can be read here.
     scale : float
@@ -160,6 +176,16 @@ class OwnersRisk(RemoteRisk):
     cheap_lines = True
 
     parts: OwnerParts
+    _seen: tuple[Array, float, float] | None = None
+
+    def __new__(cls, *arguments: Any, **options: Any) -> OwnersRisk:
+        """Make the risk that the loss needs."""
+        loss = arguments[1] if len(arguments) > 1 else options.get("loss")
+        if cls is OwnersRisk and loss is not None and needs_scores(made_loss(loss)):
+            from bmrm.owners.gathered import OwnersScoresRisk  # which is an OwnersRisk
+
+            return super().__new__(OwnersScoresRisk)
+        return super().__new__(cls)
 
     def __init__(
         self,
@@ -171,39 +197,40 @@ class OwnersRisk(RemoteRisk):
         intercept: bool = False,
         classes: npt.ArrayLike | None = None,
         positive: Any = None,
+        tree: Any = None,
         masked: bool = False,
         scale: float = SCALE,
         checked: bool = True,
         **connection: Any,
     ) -> None:
         self.loss, self.lam, self.masked = made_loss(loss), float(lam), masked
+        self._session = secrets.token_hex(8)
         check_loss(self.loss)
-        self.regularizer = _checked_regularizer(get_regularizer(regularizer), masked)
+        self.regularizer = checked_regularizer(get_regularizer(regularizer), masked)
         if not (0.0 < scale <= 1.0 and math.frexp(scale)[0] == 0.5):
             raise ValueError(f"scale must be a power of two, at most 1, got {scale!r}")
         self._own = not isinstance(owners, Owners)
         self.owners = owners if isinstance(owners, Owners) else Owners(owners, **connection)
+        by_name = isinstance(loss, str)
         try:
-            self._begin(intercept, classes, positive, scale, checked)
+            found = agreed_labels(self.owners, self.loss, classes, positive, tree, by_name)
+            self._begin(intercept, found, scale, checked)
         except BaseException:
             self.close()
             raise
 
-    def _begin(self, intercept: bool, classes: Any, positive: Any, scale: float, checked: bool) -> None:
+    def _begin(self, intercept: bool, labels: Labels, scale: float, checked: bool) -> None:
         if self.masked and len(self.owners.names) < 2:
             raise ValueError("masked sums need at least two owners")
-        labels, place = self._labels(classes, positive)
-        if isinstance(self.loss, ClassLoss) and self.loss.n_classes is None:
-            self.loss = replace(self.loss, n_classes=len(labels or ()))  # type: ignore[type-var]
+        self.loss, self.classes = labels.loss, labels.classes
         terms = Terms.of(
             self.loss, self.regularizer, lam=self.lam, n_features=self.owners.n_features, intercept=intercept,
-            classes=labels, positive=place, masked=self.masked,
+            classes=labels.names, positive=labels.positive, masked=self.masked, sets=labels.sets,
         )  # fmt: skip
+        self.terms, self.intercept, self.scale = terms, intercept, scale
         self.dim, self.unpenalized = shape(self.loss, terms)
         self.floor = self.loss.floor
-        vectors = (
-            isinstance(self.loss, ClassLoss) and self.loss.compiled(each_class_once(len(labels or ()))) is not None
-        )
+        vectors = isinstance(self.loss, VectorLoss) and self.loss.compiled(some_targets(self.loss, terms)) is not None
         self.traits = traits_of(self.loss, self.loss.kernel() is not None, vectors, streamed=True)
         self._bound = self.regularizer.bind(self.dim, self.unpenalized)
         placed = self.owners.placed
@@ -211,37 +238,21 @@ class OwnersRisk(RemoteRisk):
         if checked and not self.masked:
             watch(self, self.parts, self.owners.names)
         self.parts.watchers.append(self._note)
-        self.parts.zero = self.parts.best = self.at(np.zeros(self.dim)).value
+        self.at_zero = self.touch(np.zeros(self.dim))
+        self.parts.zero = self.parts.best = self.at_zero.value
         if isinstance(self.parts, MaskedParts):
             self.noise = 2.0 * self.parts.error
             self.parts.charge(self, self._bound, self.lam)
 
-    def _labels(self, classes: Any, positive: Any) -> tuple[list[Any] | None, int | None]:
-        """Return the classes and the place of the positive one, where the loss is for classes."""
-        if self.loss.task != "classification":
-            return None, None
-        self.classes = np.unique(np.asarray(classes)) if classes is not None else self.owners.classes
-        labels: list[Any] = self.classes.tolist()
-        if len(labels) < 2:
-            raise OwnerError(f"all labels of {', '.join(self.owners.names)} are {labels}; at least two are needed")
-        if isinstance(self.loss, ClassLoss):
-            return labels, None
-        if positive is None and len(labels) > 2:
-            raise ValueError(
-                f"the owners have {len(labels)} classes and loss '{self.loss.name}' is for two: take a loss of all "
-                f"classes (softmax, multiclass_hinge), or say which is the positive one"
-            )
-        chosen = labels[1] if positive is None else positive
-        if chosen not in labels:
-            raise ValueError(f"positive is {chosen!r}, which is not one of the classes {labels}")
-        return labels, labels.index(chosen)
-
     def _note(self, w: Array, found: dict[str, list[tuple[float, Any]]], shards: list[int]) -> None:
         """Keep the best objective, which the owners are told."""
         if self.parts.best is not None and "value" in found:
-            objective = self.lam * self._bound.value(w) + sum(c * value for c, value in found["value"])
+            value = float(sum(c * own for c, own in found["value"]))
+            objective = self.lam * self._bound.value(w) + value
             if np.isfinite(objective):
                 self.parts.best = min(self.parts.best, float(objective))
+                if "rounding" in found:
+                    self._seen = w.copy(), value, float(sum(c * own for c, own in found["rounding"]))
 
     @property
     def problem(self) -> Problem:
@@ -254,6 +265,24 @@ class OwnersRisk(RemoteRisk):
         if w.shape != (self.dim,):
             raise ValueError(f"w has shape {w.shape}, expected ({self.dim},)")
         return OwnersPoint(self, self.parts, w)
+
+    @property
+    def memory(self) -> Memory | None:
+        """The last w with its value, and how much larger R(w) may be: it must be the same when a run goes on."""
+        if self._seen is None:
+            return None
+        w, value, rounding = self._seen
+        return {"session": self._session, "w": w, "value": value, "rounding": rounding}
+
+    def forget(self, memory: Memory | None = None) -> None:
+        """Go on after a run of another session: the owners must still say the same at its last w.
+
+        The best objective is not taken over: an owner's guard has not seen the w that it belongs to in this session.
+        """
+        from bmrm.owners.resume import check_resumed  # which needs this class
+
+        if memory is not None and memory.get("session") != self._session:
+            check_resumed(self, memory)
 
     def close(self) -> None:
         """End the connections, if this risk has made them."""
@@ -269,7 +298,8 @@ class OwnersRisk(RemoteRisk):
         self.close()
 
 
-def _checked_regularizer(regularizer: Regularizer, masked: bool) -> Regularizer:
+def checked_regularizer(regularizer: Regularizer, masked: bool) -> Regularizer:
+    """Return the regularizer, if owners can be told of it."""
     if isinstance(regularizer, Separable) and regularizer.bounds is not None:
         raise ValueError("owners are told of no bounds on w; take a regularizer without")
     if masked and isinstance(regularizer, Zero):

@@ -13,8 +13,10 @@ import numpy.typing as npt
 
 from bmrm.owners.columns import told
 from bmrm.owners.guard import Guard, GuardTripped, Refused
+from bmrm.owners.labels import n_numbers
 from bmrm.owners.masks import Masks, encoded, power_of_two
 from bmrm.owners.names import line_name, number, point_name, whole
+from bmrm.owners.score_requests import ScoreRequests
 from bmrm.owners.terms import Terms, class_labels, shape, targets
 from bmrm.owners.wire import MOST_BYTES, Message, WireError, packed
 from bmrm.risks.base import Array
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from bmrm.owners.owner import Owner
 
 _WANTS: Final = ("value", "subgradient", "offset", "rounding")
-_METHODS: Final = ("hello", "classes", "begin", "join", "ask", "slide", "drop")
+_METHODS: Final = ("hello", "classes", "begin", "join", "ask", "slide", "drop", *ScoreRequests.METHODS)
 _MOST_TRIALS, _MOST_KEPT, _MOST_RUNS = 64, 1000, 1000
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -45,7 +47,7 @@ class _Run:
     parties: int = 1
 
 
-class Session:
+class Session(ScoreRequests):
     """What an owner answers to one coordinator: sums over its rows, after its guard has looked at w.
 
     Parameters
@@ -103,6 +105,7 @@ class Session:
 
         data = self.owner.data
         sizes = {"version": __version__, "rows": data.n_examples, "features": int(data.X.shape[1])}
+        sizes |= {"targets": n_numbers(data.y), "scores": self.owner.allow_scores}
         return sizes | told(data.feature_names)
 
     def _classes(self, header: dict[str, Any], arrays: tuple[Any, ...]) -> dict[str, Any]:
