@@ -135,12 +135,13 @@ def test_what_is_wrong_with_a_row_is_not_told(data):
 
 def test_a_second_coordinator(data):
     owner = parties(*data)[0]
-    with (
-        served([owner]) as addresses,
-        Owners(addresses),
-        pytest.raises(Refused, match="another coordinator is at work"),
-    ):
-        Owners(addresses)
+    with served([owner]) as addresses, Owners(addresses) as other:
+        with (
+            OwnersRisk(addresses, "hinge", lam=0.1) as risk,
+            pytest.raises(Refused, match="another coordinator is at work"),
+        ):
+            OwnersRisk(other, "hinge", lam=0.1)
+        assert risk.dim == 5
     with served([owner]) as addresses, Owners(addresses) as owners:
         assert owners.n_rows == 100
 

@@ -207,7 +207,8 @@ def request(method: str, arguments: tuple[Any, ...]) -> Message:
         return Message({"method": method, "risk": risk, "terms": terms.header()})
     if method == "join":
         risk, total, keys, step, place = arguments
-        return Message({"method": method, "risk": risk, "total": total, "keys": keys, "step": step, "place": place})
+        header = {"method": method, "risk": risk, "total": total, "step": step, "place": place}
+        return Message(header | ({"keys": None} if keys is None else keys))
     if method == "drop":
         return Message({"method": method, "risks": list(arguments[0])})
     if method not in ("ask", "slide"):

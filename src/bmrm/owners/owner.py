@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,7 +15,9 @@ from bmrm.data.columns import names_of
 from bmrm.data.dataset import Dataset
 from bmrm.data.files import read
 from bmrm.owners.guard import GuardSettings, GuardTripped, Refused
+from bmrm.owners.identity import Identity, fingerprints
 from bmrm.owners.log import DepartureLog
+from bmrm.owners.memory import MOST_BYTES, Room
 from bmrm.owners.session import Session
 
 
@@ -32,6 +34,13 @@ class Owner:
         With fewer rows that count, the data are refused: a sum over few rows says too much about each.
     masked_only : int, optional
         Answer under masks only, in runs of at least so many owners.
+    identity : Identity or path, optional
+        Signs this owner's key for each masked run: the others can tell it from one of the coordinator's.
+    peers : sequence of str, optional
+        Fingerprints of the other owners' identities. Answer under masks only, in runs of exactly these owners, whose
+        keys must be signed; with ``masked_only``, of at least so many of them.
+    max_memory : int
+        Bytes that coordinators may take: w, points that are kept, messages, wider copies of the rows.
     guard : GuardSettings, optional
         When to stop answering.
     log : path, optional
@@ -64,6 +73,9 @@ class Owner:
         *,
         min_rows: int = 100,
         masked_only: int | None = None,
+        identity: Identity | str | os.PathLike[str] | None = None,
+        peers: Iterable[str] | None = None,
+        max_memory: int = MOST_BYTES,
         guard: GuardSettings | None = None,
         log: str | os.PathLike[str] | None = None,
         n_threads: int | None = None,
@@ -72,6 +84,9 @@ class Owner:
         self.data = _dataset(data)
         self.guard = GuardSettings() if guard is None else guard
         self.masked_only, self.n_threads, self.log = masked_only, n_threads, DepartureLog(log)
+        self.identity = identity if identity is None or isinstance(identity, Identity) else Identity(identity)
+        self.peers = None if peers is None else self._with_mine(fingerprints(peers))
+        self.room = Room(max_memory)
         self.stopped: str | None = None
         self.answers = 0
         self._busy = threading.Lock()
@@ -97,15 +112,30 @@ class Owner:
             raise GuardTripped(f"{self.answers} answers have been given, which is all that this owner gives")
         self.answers += 1
 
+    def _with_mine(self, others: frozenset[str]) -> frozenset[str]:
+        if self.identity is None:
+            raise DataError(f"{self.name}: peers needs an identity, by which the others know this owner")
+        if not others - {self.identity.fingerprint}:
+            raise DataError(f"{self.name}: peers has no fingerprint of another owner")
+        return others | {self.identity.fingerprint}
+
     @contextmanager
     def session(self, peer: str) -> Iterator[Session]:
-        """Serve one coordinator; a second one at the same time is refused."""
+        """Talk to one coordinator. Several may say hello; one at a time has runs (`taken`)."""
+        session = Session(self, peer)
+        try:
+            yield session
+        finally:
+            session.end()
+
+    def taken(self) -> None:
+        """Belong to one session, until `free`; a second one at the same time is refused."""
         if not self._busy.acquire(blocking=False):
             raise Refused("another coordinator is at work with this owner")
-        try:
-            yield Session(self, peer)
-        finally:
-            self._busy.release()
+
+    def free(self) -> None:
+        """Let another session begin a run."""
+        self._busy.release()
 
 
 def _dataset(data: Any) -> Dataset:

@@ -49,7 +49,7 @@ class OwnerParts(Parts):
         self._total = float(sum(answer["mass"] for answer in answers))
         return [float(answer["mass"]) for answer in answers]
 
-    def _join(self, keys: list[str] | None = None, step: float | None = None) -> None:
+    def _join(self, keys: dict[str, list[str]] | None = None, step: float | None = None) -> None:
         each = [(place,) for place in range(self.placed.n_shards)]
         self.placed.call("join", self.number, self._total, keys, step, each=each)
 
@@ -104,10 +104,12 @@ class MaskedParts(OwnerParts):
         self.scale, self.lowered = scale, 0.0
         super().__init__(placed, terms, dim)
 
-    def _join(self, keys: list[str] | None = None, step: float | None = None) -> None:
+    def _join(self, keys: dict[str, list[str]] | None = None, step: float | None = None) -> None:
         self.q = max(float(answer["size"]) for answer in self._begun) * self.scale
         self.error = 0.5 * self.q * len(self._begun)
-        super()._join([answer["key"] for answer in self._begun], self.q)
+        names = {"keys": "key", "identities": "identity", "signatures": "signature"}
+        keys = {many: [answer.get(one, "") for answer in self._begun] for many, one in names.items()}
+        super()._join(keys, self.q)
 
     def ask(self, method: str, of: Callable[[bool], tuple[Any, ...]], each: Any = None) -> list[Any]:
         """Call a method at all owners; return (1, sum), with the rounding of the sum charged."""

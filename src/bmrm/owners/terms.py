@@ -17,7 +17,7 @@ from bmrm.owners.guard import GuardSettings, OwnerError, Refused
 from bmrm.regularizers import REGULARIZERS, Regularizer, Zero
 
 _TASKS = ("classification", "regression", "novelty", "ranking")
-_MOST_CLASSES = 1000
+MOST_CLASSES = 1000
 _ROWS_FOR_A_CLASS = 5  # on the average, else labels are not classes
 
 
@@ -135,7 +135,7 @@ def class_labels(data: Dataset) -> list[Any]:
         raise Refused("this owner has no labels, or several for a row")
     labels = np.unique(y.astype(str) if y.dtype.kind in "SO" else y)
     whole = labels.dtype.kind != "f" or bool((labels == np.round(labels)).all())
-    if not whole or len(labels) > min(_MOST_CLASSES, len(y) // _ROWS_FOR_A_CLASS):
+    if not whole or len(labels) > min(MOST_CLASSES, len(y) // _ROWS_FOR_A_CLASS):
         raise Refused(f"this owner's labels are no classes: {len(labels)} different ones in {len(y)} rows")
     found: list[Any] = labels.tolist()
     return found

@@ -249,6 +249,10 @@ class Shard:
         line = _line(kept, name)
         return Missing("line") if line is None else [line.evaluate(t) for t in ts]
 
+    def let_go(self, number: int, gone: tuple[Any, Any]) -> None:
+        """Forget points and lines of a risk."""
+        self._found(number, gone)
+
     def risk(self, number: int) -> Risk | None:
         """Return a risk, for the one who owns the shard."""
         kept = self._risks.get(number)
