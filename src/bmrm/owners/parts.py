@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from bmrm.owners.client import OwnersPlaced, split_numbers
+from bmrm.owners.answers import split_numbers
+from bmrm.owners.client import OwnersPlaced
 from bmrm.owners.guard import OwnerError
 from bmrm.owners.masks import decoded
 from bmrm.owners.terms import Terms
@@ -67,6 +68,8 @@ class OwnerParts(Parts):
         """Call a method of the risk at all owners; return (c_s, answer) for each."""
         answers = self._answers(method, of)
         for name, answer in zip(self.placed.workers(), answers):
+            if not isinstance(answer, list):
+                raise OwnerError(f"{name}: masks its numbers, though this run is in the clear")
             for part in answer:
                 if isinstance(part, np.ndarray) and part.shape != (self.dim,):
                     raise OwnerError(f"{name}: a subgradient of {part.size} numbers; expected {self.dim}")

@@ -23,6 +23,7 @@ from bmrm.owners.owner import Owner
 from bmrm.owners.parts import MaskedParts, OwnerParts, OwnersPoint
 from bmrm.owners.terms import Terms, check_loss, each_class_once, labels_union, shape
 from bmrm.owners.tls import TLS
+from bmrm.owners.wire import MOST_BYTES
 from bmrm.problem import Problem
 from bmrm.regularizers import Regularizer, Separable, Zero
 from bmrm.regularizers import get as get_regularizer
@@ -51,6 +52,8 @@ class Owners:
     feature_names : tuple of str, or None
         The names of the columns, which owners must agree about.
     n_features, n_rows : int
+    widest : str
+        The owner with the most features.
 
     Examples
     --------
@@ -91,6 +94,7 @@ class Owners:
         self.feature_names = agreed(found, self.names)
         features = [int(answer["features"]) for answer in found]
         self.n_features, self.n_rows = max(features), sum(int(answer["rows"]) for answer in found)
+        self.widest = self.names[features.index(self.n_features)]
         if min(features) < max(features):
             warnings.warn(
                 f"the owners have {min(features)} ({self.names[features.index(min(features))]}) to {max(features)} "
@@ -200,6 +204,11 @@ class OwnersRisk(RemoteRisk):
             classes=labels, positive=place, masked=self.masked,
         )  # fmt: skip
         self.dim, self.unpenalized = shape(self.loss, terms)
+        if 8 * self.dim > MOST_BYTES:
+            raise OwnerError(
+                f"{self.owners.widest}: has {self.owners.n_features} features, so that w would have {self.dim} "
+                f"numbers; at most {MOST_BYTES // 8} are possible"
+            )
         self.floor = self.loss.floor
         vectors = (
             isinstance(self.loss, ClassLoss) and self.loss.compiled(each_class_once(len(labels or ()))) is not None

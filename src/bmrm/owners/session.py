@@ -72,6 +72,7 @@ class Session:
         self._runs: dict[int, _Run] = {}
         self._begun: set[int] = set()  # all numbers of runs ever: a number has the same terms for ever
         self._pinned: Terms | None = None
+        self.said = 0  # answers
 
     @property
     def at_work(self) -> bool:
@@ -109,7 +110,7 @@ class Session:
             self.owner.log.noted(self.peer, "failed", f"{type(error).__name__}: {error}")
             answer = self._refusal(f"'{method}' failed ({type(error).__name__}); the owner's log says why", "failure")
         answer.header["seconds"] = round(time.perf_counter() - began, 6)
-        payload = packed(answer)
+        payload, self.said = packed(answer), self.said + 1
         self.owner.log.sent(self.peer, str(method), sum(array.size for array in answer.arrays), payload)
         return payload
 
