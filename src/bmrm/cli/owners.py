@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import click
 
@@ -11,12 +12,15 @@ from bmrm.cli.application import plain_warnings
 from bmrm.cli.fit import Fit, coefficients, model_of, solved
 from bmrm.cli.options import DEFAULT_LAM, Parts, TrainOptions
 from bmrm.cli.targets import Targets
+from bmrm.driver import Result, solve
+from bmrm.dropouts import solve_owners
 from bmrm.losses.multiclass import of_all_classes
 from bmrm.losses.vector import ClassLoss
 from bmrm.owners import TLS, Owners, OwnersRisk
 from bmrm.owners.terms import check_loss
 from bmrm.parallel import EngineError
 from bmrm.problem import Problem
+from bmrm.solvers import Solver
 
 
 def refuse_data_options(options: TrainOptions) -> None:
@@ -72,7 +76,8 @@ def _fit(owners: Owners, options: TrainOptions, parts: Parts) -> Fit:
             positive=positives[number], masked=options.masked, scale=2.0**-options.mask_bits,
         ).problem  # fmt: skip
 
-    results = solved(problem, len(positives), options, replace(parts, loss=loss), slim=True)
+    run = _surviving if options.survive else solve
+    results = solved(problem, len(positives), options, replace(parts, loss=loss), slim=True, run=run)
     if isinstance(loss, ClassLoss) and loss.n_classes is None:
         assert classes is not None
         loss = replace(loss, n_classes=len(classes))  # type: ignore[type-var]
@@ -82,3 +87,9 @@ def _fit(owners: Owners, options: TrainOptions, parts: Parts) -> Fit:
         options, used, Targets(loss, [None], classes), results, coef, constants, names=owners.feature_names
     )
     return Fit(model, tuple(results), owners.n_rows)
+
+
+def _surviving(problem: Problem, solver: str | Solver, **options: Any) -> Result:
+    """Solve, and go on without owners that are lost."""
+    assert isinstance(problem.risk, OwnersRisk)
+    return solve_owners(problem.risk, solver, **options)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import ssl
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
@@ -174,6 +174,15 @@ class OwnersPlaced(Placed):
     def workers(self) -> list[str]:
         """Return the names of the owners."""
         return [channel.name for channel in self.channels]
+
+    def leave(self, names: Collection[str]) -> None:
+        """End the connections to some owners, and go on with the others."""
+        left = [place for place, channel in enumerate(self.channels) if channel.name not in names]
+        for channel in self.channels:
+            if channel.name in names:
+                channel.close()
+        self.channels = [self.channels[place] for place in left]
+        self.seconds, self.n_shards = [self.seconds[place] for place in left], len(left)
 
     def release(self) -> None:
         """End all connections."""

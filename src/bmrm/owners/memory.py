@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from bmrm._errors import DataError
+from bmrm.data.memory import parse_bytes, show_bytes
 from bmrm.owners.guard import Refused
 from bmrm.risks.shard import LineName, PointName
 
@@ -26,8 +27,8 @@ class Room:
 
     Parameters
     ----------
-    most : int
-        At least 16 MiB.
+    most : int or str
+        Bytes, at least 16 MiB, or text such as "2GB".
 
     Examples
     --------
@@ -39,10 +40,13 @@ class Room:
     5000000
     """
 
-    def __init__(self, most: int = MOST_BYTES) -> None:
-        if type(most) is not int or most < LEAST_BYTES:
-            raise DataError(f"max_memory must be at least {LEAST_BYTES} bytes, got {most!r}")
-        self.most = most
+    def __init__(self, most: int | str = MOST_BYTES) -> None:
+        try:
+            self.most = parse_bytes(most)
+        except ValueError as error:
+            raise DataError(f"max_memory: {error}") from None
+        if self.most < LEAST_BYTES:
+            raise DataError(f"max_memory must be at least {show_bytes(LEAST_BYTES)}, got {most!r}")
         self._held: dict[Hashable, int] = {}
         self._lock = threading.Lock()
 
@@ -58,8 +62,8 @@ class Room:
             others = sum(self._held.values()) - self._held.get(what, 0)
             if others + n > self.most:
                 raise Refused(
-                    f"this takes {n} bytes of memory, and {max(self.most - others, 0)} are free of the {self.most} "
-                    f"that this owner has for coordinators (--max-memory)"
+                    f"this takes {show_bytes(n)} of memory, and {show_bytes(max(self.most - others, 0))} are free of "
+                    f"the {show_bytes(self.most)} that this owner has for coordinators (--max-memory)"
                 )
             self._held[what] = n
 

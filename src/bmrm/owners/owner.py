@@ -39,8 +39,8 @@ class Owner:
     peers : sequence of str, optional
         Fingerprints of the other owners' identities. Answer under masks only, in runs of exactly these owners, whose
         keys must be signed; with ``masked_only``, of at least so many of them.
-    max_memory : int
-        Bytes that coordinators may take: w, points that are kept, messages, wider copies of the rows.
+    max_memory : int or str
+        Bytes, or text such as "2GB", that coordinators may take: w, points that are kept, messages, wider copies of the rows.
     guard : GuardSettings, optional
         When to stop answering.
     log : path, optional
@@ -75,7 +75,7 @@ class Owner:
         masked_only: int | None = None,
         identity: Identity | str | os.PathLike[str] | None = None,
         peers: Iterable[str] | None = None,
-        max_memory: int = MOST_BYTES,
+        max_memory: int | str = MOST_BYTES,
         guard: GuardSettings | None = None,
         log: str | os.PathLike[str] | None = None,
         n_threads: int | None = None,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bmrm.owners.answers import split_numbers
-from bmrm.owners.client import OwnersPlaced
+from bmrm.owners.client import OwnerLost, OwnersPlaced
 from bmrm.owners.guard import OwnerError
 from bmrm.owners.masks import decoded
 from bmrm.owners.terms import Terms
@@ -116,7 +116,14 @@ class MaskedParts(OwnerParts):
 
     def ask(self, method: str, of: Callable[[bool], tuple[Any, ...]], each: Any = None) -> list[Any]:
         """Call a method at all owners; return (1, sum), with the rounding of the sum charged."""
-        answers = self._answers(method, of)
+        try:
+            answers = self._answers(method, of)
+        except OwnerLost as lost:
+            raise OwnerLost(
+                f"{lost}; the sum is lost with it, because its masks do not cancel: start again without it, or with "
+                f"solve_owners (--survive), which goes on if at least three others remain",
+                lost.names,
+            ) from lost
         _, what, _ = of(False)
         expected = 3 * len(what) if method == "slide" else sum(self.dim if w == "subgradient" else 1 for w in what)
         for name, words in zip(self.placed.workers(), answers):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import cached_property
 from types import TracebackType
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from bmrm.losses import Loss
 from bmrm.losses.vector import ClassLoss
-from bmrm.owners.client import OwnersPlaced, connected
+from bmrm.owners.client import OwnerLost, OwnersPlaced, connected
 from bmrm.owners.columns import agreed
 from bmrm.owners.guard import OwnerError
 from bmrm.owners.masks import SCALE
@@ -30,6 +30,8 @@ from bmrm.regularizers import get as get_regularizer
 from bmrm.risks.base import Array
 from bmrm.risks.inputs import made_loss, traits_of
 from bmrm.risks.remote import RemoteRisk, watch
+
+FEWEST_LEFT = 3  # owners that go on without one that is lost: two would know each other's part from the sum
 
 
 class Owners:
@@ -51,7 +53,7 @@ class Owners:
     names : list of str
     feature_names : tuple of str, or None
         The names of the columns, which owners must agree about.
-    n_features, n_rows : int
+    n_features : int
     widest : str
         The owner with the most features.
 
@@ -93,7 +95,7 @@ class Owners:
                 raise OwnerError(f"{name}: has version {answer.get('version')} of bmrm, but this process {__version__}")
         self.feature_names = agreed(found, self.names)
         features = [int(answer["features"]) for answer in found]
-        self.n_features, self.n_rows = max(features), sum(int(answer["rows"]) for answer in found)
+        self.n_features, self._rows = max(features), [int(answer["rows"]) for answer in found]
         self.widest = self.names[features.index(self.n_features)]
         if min(features) < max(features):
             warnings.warn(
@@ -107,6 +109,17 @@ class Owners:
     def classes(self) -> npt.NDArray[Any]:
         """The labels of all owners, sorted; owners tell them where they are classes."""
         return labels_union([answer["labels"] for answer in self.placed.call("classes")], self.names)
+
+    @property
+    def n_rows(self) -> int:
+        """The rows of all owners."""
+        return sum(self._rows)
+
+    def leave(self, names: Collection[str]) -> None:
+        """Go on without some owners; the number of features stays as it is."""
+        self._rows = [n for name, n in zip(self.names, self._rows) if name not in names]
+        self.placed.leave(names)
+        self.names = self.placed.workers()
 
     def close(self) -> None:
         """End all connections."""
@@ -149,6 +162,11 @@ class OwnersRisk(RemoteRisk):
         (`ConvexityCheck`, `Audit`); not possible under masks.
     **connection
         ``tls``, ``insecure`` and ``timeout`` of `Owners`.
+
+    Attributes
+    ----------
+    best_w : array or None
+        The w with the best objective so far.
 
     Examples
     --------
@@ -215,7 +233,13 @@ class OwnersRisk(RemoteRisk):
         )
         self.traits = traits_of(self.loss, self.loss.kernel() is not None, vectors, streamed=True)
         self._bound = self.regularizer.bind(self.dim, self.unpenalized)
+        self._agreed = terms, scale, checked
+        self._start(terms, scale, checked)
+
+    def _start(self, terms: Terms, scale: float, checked: bool) -> None:
+        """Let the owners begin a run, with new keys under masks, and evaluate w = 0."""
         placed = self.owners.placed
+        self.best_w: Array | None = None
         self.parts = MaskedParts(placed, terms, self.dim, scale) if self.masked else OwnerParts(placed, terms, self.dim)
         if checked and not self.masked:
             watch(self, self.parts, self.owners.names)
@@ -224,6 +248,31 @@ class OwnersRisk(RemoteRisk):
         if isinstance(self.parts, MaskedParts):
             self.noise = 2.0 * self.parts.error
             self.parts.charge(self, self._bound, self.lam)
+
+    def go_on_without(self, lost: OwnerLost) -> None:
+        """Begin again for the rows of the other owners, at least three of them; what was known of R is void.
+
+        Parameters
+        ----------
+        lost : OwnerLost
+            Says which owners are lost; the other connections must be good.
+        """
+        names, left = ", ".join(lost.names), [name for name in self.owners.names if name not in lost.names]
+        if len(left) < FEWEST_LEFT:
+            raise OwnerError(
+                f"{lost}; {len(left)} other owners would remain, and a run goes on with at least {FEWEST_LEFT}: start "
+                f"again without {names}"
+            ) from lost
+        warnings.warn(
+            f"{names} is lost: the run goes on for the {len(left)} owners that remain, with another objective (the "
+            f"mean over their rows)",
+            UserWarning,
+            stacklevel=3,
+        )
+        placed = self.owners.placed
+        placed.later("drop", (self.parts.number,))
+        self.owners.leave(lost.names)
+        self._start(*self._agreed)
 
     def _labels(self, classes: Any, positive: Any) -> tuple[list[Any] | None, int | None]:
         """Return the classes and the place of the positive one, where the loss is for classes."""
@@ -249,8 +298,8 @@ class OwnersRisk(RemoteRisk):
         """Keep the best objective, which the owners are told."""
         if self.parts.best is not None and "value" in found:
             objective = self.lam * self._bound.value(w) + sum(c * value for c, value in found["value"])
-            if np.isfinite(objective):
-                self.parts.best = min(self.parts.best, float(objective))
+            if np.isfinite(objective) and (objective <= self.parts.best or self.best_w is None):
+                self.parts.best, self.best_w = min(self.parts.best, float(objective)), w.copy()
 
     @property
     def problem(self) -> Problem:
