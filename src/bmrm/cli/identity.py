@@ -17,5 +17,5 @@ def identity(file: Path) -> int:
     The file is for 'bmrm serve-shard --identity' and stays with its owner. The fingerprint is for the --peers of the
     other owners: tell it to them by telephone or mail, not by way of the coordinator.
     """
-    click.echo(Identity(file).fingerprint)
+    click.echo((Identity(file) if file.exists() else Identity.create(file)).fingerprint)
     return 0

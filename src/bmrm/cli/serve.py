@@ -32,8 +32,8 @@ _SETTINGS, _LIMITS = GuardSettings(), Limits()
               help="Answer under masks only, in runs of at least so many owners.")  # fmt: skip
 @click.option("--identity", type=_PATH, help="Key that signs this owner's keys for masks ('bmrm identity').")
 @click.option("--peers", metavar="FINGERPRINTS",
-              help="Of the other owners' identities, with commas between them: answer under masks only, in runs of these "
-              "owners (with --masked-only, of at least so many of them).")  # fmt: skip
+              help="Of the other owners' identities, with commas between them: answer under masks only, in runs of "
+              "these owners (with --masked-only, of at least so many of them).")  # fmt: skip
 @click.option("--max-memory", default="512MB", show_default=True,
               help="Memory that coordinators may take, beside the data.")  # fmt: skip
 @click.option("--idle-seconds", type=click.FloatRange(min=0.0, min_open=True), default=_LIMITS.idle, show_default=True,

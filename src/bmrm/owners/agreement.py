@@ -67,10 +67,9 @@ def agree(owner: Owner, peer: str, masks: Masks, terms: dict[str, Any], size: fl
     if owner.peers is not None:
         check_peers(owner.peers, owner.masked_only, terms, keys, identities, signatures)
     masks.join([bytes.fromhex(key) for key in keys], place)
-    checked = "signed by this owner's peers" if owner.peers is not None else (
-        "not authenticated: a coordinator that has exchanged them can take the masks off (--peers)"
-    )  # fmt: skip
-    owner.log.noted(peer, "masks", f"keys of all owners, {checked}: {' '.join(keys)}")
+    unchecked = "not authenticated, so that a coordinator that has exchanged them can take the masks off (--peers)"
+    how = unchecked if owner.peers is None else "signed by this owner's peers"
+    owner.log.noted(peer, "masks", f"keys of all owners, {how}: {' '.join(keys)}")
     return Agreement(len(keys), step, binding.of_run(terms, keys, identities, total, step))
 
 

@@ -25,8 +25,7 @@ class Identity:
     Parameters
     ----------
     path : path, optional
-        A PEM file with the private key, made with mode 0600 if it does not exist. Without one the key lives as long as
-        the object.
+        A PEM file with the private key (`bmrm identity` makes it). Without one the key lives as long as the object.
 
     Examples
     --------
@@ -40,14 +39,18 @@ class Identity:
         if path is None:
             self._private = ed25519.Ed25519PrivateKey.generate()
             return
-        if not Path(path).exists():
-            _write(Path(path), ed25519.Ed25519PrivateKey.generate())
         try:
             self._private = cryptography("serialization").load_pem_private_key(Path(path).read_bytes(), None)
         except (OSError, ValueError, TypeError) as error:
             raise DataError(f"{path}: no private key in PEM without a password ({error})") from error
         if not isinstance(self._private, ed25519.Ed25519PrivateKey):
             raise DataError(f"{path}: has a key of another kind; expected Ed25519")
+
+    @classmethod
+    def create(cls, path: str | os.PathLike[str]) -> Identity:
+        """Make a key in a new file, which only its owner may read (mode 0600)."""
+        _write(Path(path), cryptography("asymmetric.ed25519").Ed25519PrivateKey.generate())
+        return cls(path)
 
     @property
     def fingerprint(self) -> str:

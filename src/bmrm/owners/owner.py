@@ -20,6 +20,8 @@ from bmrm.owners.log import DepartureLog
 from bmrm.owners.memory import MOST_BYTES, Room
 from bmrm.owners.session import Session
 
+_GONE = 1.0  # seconds until the end of a coordinator that has just gone is noticed
+
 
 class Owner:
     """One party's data. Others learn values and subgradients of the mean loss of its rows, nothing else.
@@ -40,7 +42,8 @@ class Owner:
         Fingerprints of the other owners' identities. Answer under masks only, in runs of exactly these owners, whose
         keys must be signed; with ``masked_only``, of at least so many of them.
     max_memory : int or str
-        Bytes, or text such as "2GB", that coordinators may take: w, points that are kept, messages, wider copies of the rows.
+        Bytes, or text such as "2GB", that coordinators may take: w, points that are kept, messages, wider copies of the
+        rows.
     guard : GuardSettings, optional
         When to stop answering.
     log : path, optional
@@ -130,7 +133,7 @@ class Owner:
 
     def taken(self) -> None:
         """Belong to one session, until `free`; a second one at the same time is refused."""
-        if not self._busy.acquire(blocking=False):
+        if not self._busy.acquire(timeout=_GONE):
             raise Refused("another coordinator is at work with this owner")
 
     def free(self) -> None:

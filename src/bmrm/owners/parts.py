@@ -108,10 +108,17 @@ class MaskedParts(OwnerParts):
         super().__init__(placed, terms, dim)
 
     def _join(self, keys: dict[str, list[str]] | None = None, step: float | None = None) -> None:
-        self.q = max(float(answer["size"]) for answer in self._begun) * self.scale
+        sizes, names = [float(answer["size"]) for answer in self._begun], self.placed.workers()
+        self.q = max(sizes) * self.scale
+        if self.q > min(sizes):
+            raise OwnerError(
+                f"{names[sizes.index(max(sizes))]}: has numbers of the size {max(sizes):g} at w = 0, "
+                f"{names[sizes.index(min(sizes))]} of {min(sizes):g}: too far apart for masks with the scale "
+                f"{self.scale:g}"
+            )
         self.error = 0.5 * self.q * len(self._begun)
-        names = {"keys": "key", "identities": "identity", "signatures": "signature"}
-        keys = {many: [answer.get(one, "") for answer in self._begun] for many, one in names.items()}
+        entries = {"keys": "key", "identities": "identity", "signatures": "signature"}
+        keys = {many: [answer.get(one, "") for answer in self._begun] for many, one in entries.items()}
         super()._join(keys, self.q)
 
     def ask(self, method: str, of: Callable[[bool], tuple[Any, ...]], each: Any = None) -> list[Any]:
