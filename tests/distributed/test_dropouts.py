@@ -107,9 +107,10 @@ def test_fewer_than_three_others_end_it(data):
 
 
 def test_solve_ends_with_the_name_and_the_way_out(data):
-    with running(parties(*data, 4)) as (servers, risk):
-        with pytest.raises(OwnerError, match=f"{servers[3].address}: .*masks do not cancel: start again without it"):
-            solve(risk.problem, "bmrm", tol=1e-6, monitor=Leaving(servers[3:]))
+    says = "the connection is lost.*masks do not cancel: start again without it"
+    with running(parties(*data, 4)) as (servers, risk), pytest.raises(OwnerError, match=says) as found:
+        solve(risk.problem, "bmrm", tol=1e-6, monitor=Leaving(servers[3:]))
+    assert str(found.value).startswith(servers[3].address)
 
 
 def test_owners_who_need_all_their_peers(data):
@@ -120,9 +121,12 @@ def test_owners_who_need_all_their_peers(data):
         bmrm.Owner((X[s::4], y[s::4]), min_rows=10, identity=identities[s], peers=peers, masked_only=3 if s else None)
         for s in range(4)
     ]
-    with running(owners) as (servers, risk):
-        with pytest.warns(UserWarning, match="is lost"), pytest.raises(Refused, match="3 owners are in this run"):
-            solve_owners(risk, "bmrm", tol=1e-6, monitor=Leaving(servers[3:]))
+    with (
+        running(owners) as (servers, risk),
+        pytest.warns(UserWarning, match="is lost"),
+        pytest.raises(Refused, match="3 owners are in this run"),
+    ):
+        solve_owners(risk, "bmrm", tol=1e-6, monitor=Leaving(servers[3:]))
 
 
 def test_what_was_told_before_stays_masked(data):

@@ -248,6 +248,22 @@ def test_points_that_are_kept_are_counted(rng):
     assert owner.room.left == owner.room.most
 
 
+def test_trials_on_a_line_are_counted(rng):
+    """Smooth losses keep the scores of each trial."""
+    X, y = rows(rng, 20_000)
+    owner = bmrm.Owner((X, y), "owner", max_memory="17MB")
+    with OwnersRisk([owner], "logistic", lam=0.1, checked=False) as risk:
+        line = risk.touch(np.zeros(5)).toward(np.full(5, 0.1))
+        for k in range(100):
+            line.evaluate_all([1e-3 * (8 * k + t) for t in range(8)])
+        (session,) = [way._session for way in risk.owners.placed.channels]
+        (kept,) = session.shard._risks[risk.parts.number].lines.values()
+        assert len(kept.known) <= 1 + 4 + 8
+        with pytest.raises(Refused, match="--max-memory"):
+            line.evaluate_all([1e-4 * (k + 0.5) for k in range(64)])
+        assert line.evaluate(0.2)[0] == pytest.approx(bmrm.LinearRisk(X, y, "logistic").at(np.full(5, 0.02)).value)
+
+
 def test_points_by_the_thousand_are_no_training(data):
     owner = bmrm.Owner(data, "owner")
     with OwnersRisk([owner], "hinge", lam=0.1, checked=False) as risk, pytest.raises(Refused, match="more than 1000"):

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy.typing as npt
 
 from bmrm.owners.answers import answer_of
-from bmrm.owners.guard import OwnerError, Refused
+from bmrm.owners.guard import OwnerError
 from bmrm.owners.limits import send_all
 from bmrm.owners.names import line_header, point_header
 from bmrm.owners.owner import Owner
@@ -265,7 +265,7 @@ def connected(owners: Sequence[str | Owner], tls: TLS | None, insecure: bool, ti
     try:
         for owner in owners:
             if isinstance(owner, Owner):
-                channels.append(_direct(owner))
+                channels.append(DirectChannel(owner))
             else:
                 channels.append(SocketChannel(owner, tls, insecure, timeout))
     except BaseException:
@@ -273,10 +273,3 @@ def connected(owners: Sequence[str | Owner], tls: TLS | None, insecure: bool, ti
             channel.close()
         raise
     return channels
-
-
-def _direct(owner: Owner) -> DirectChannel:
-    try:
-        return DirectChannel(owner)
-    except Refused as error:
-        raise Refused(f"{owner.name} refused: {error}") from None

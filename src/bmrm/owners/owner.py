@@ -19,6 +19,7 @@ from bmrm.owners.identity import Identity, fingerprints
 from bmrm.owners.log import DepartureLog
 from bmrm.owners.memory import MOST_BYTES, Room
 from bmrm.owners.session import Session
+from bmrm.owners.terms import class_labels
 
 _GONE = 1.0  # seconds until the end of a coordinator that has just gone is noticed
 
@@ -92,7 +93,8 @@ class Owner:
         self.room = Room(max_memory)
         self.stopped: str | None = None
         self.answers = 0
-        self._busy = threading.Lock()
+        self._busy, self._sorting = threading.Lock(), threading.Lock()
+        self._labels: list[Any] | None = None
         rows = self.data.n_examples if self.data.weight is None else int(np.count_nonzero(self.data.weight))
         if rows < min_rows:
             raise DataError(
@@ -121,6 +123,13 @@ class Owner:
         if not others - {self.identity.fingerprint}:
             raise DataError(f"{self.name}: peers has no fingerprint of another owner")
         return others | {self.identity.fingerprint}
+
+    def labels(self) -> list[Any]:
+        """Return the labels, if they are classes; they are sorted once, however many ask."""
+        with self._sorting:
+            if self._labels is None:
+                self._labels = class_labels(self.data)
+            return self._labels
 
     @contextmanager
     def session(self, peer: str) -> Iterator[Session]:

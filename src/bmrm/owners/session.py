@@ -21,7 +21,7 @@ from bmrm.owners.guard import Guard, GuardTripped, Refused
 from bmrm.owners.masks import Masks, encoded, power_of_two
 from bmrm.owners.memory import new_things, point_bytes, risk_bytes, wider_bytes
 from bmrm.owners.names import line_name, number, point_name, whole
-from bmrm.owners.terms import MOST_CLASSES, Terms, class_labels, shape, targets
+from bmrm.owners.terms import MOST_CLASSES, Terms, shape, targets
 from bmrm.owners.wire import Message, WireError, packed
 from bmrm.risks.base import Array
 from bmrm.risks.shard import LineName, Missing, PointName, Shard
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _WANTS: Final = ("value", "subgradient", "offset", "rounding")
 _METHODS: Final = ("hello", "classes", "begin", "join", "ask", "slide", "drop")
 _MOST_TRIALS, _MOST_KEPT, _MOST_RUNS = 64, 1000, 1000
+_TRIALS_KEPT = 4  # of a line: a search ends at one of its last trials, which then costs nothing new
 _MOST_VECTORS = 17  # of a request: a point on a line from a point on a line ..., as deep as names may be
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -73,11 +74,7 @@ class Session:
         self._begun: set[int] = set()  # all numbers of runs ever: a number has the same terms for ever
         self._pinned: Terms | None = None
         self.said = 0  # answers
-
-    @property
-    def at_work(self) -> bool:
-        """Whether the owner belongs to this session, which has begun a run."""
-        return self._pinned is not None
+        self.at_work = False  # whether the owner belongs to this session, which has begun a run
 
     @property
     def most_bytes(self) -> int:
@@ -88,8 +85,11 @@ class Session:
         """Let everything go, and the owner serve others."""
         self._forget(list(self._runs))
         self.owner.room.release((self, "wider"))
+        self._leave()
+
+    def _leave(self) -> None:
         if self.at_work:
-            self._pinned = None
+            self.at_work = False
             self.owner.free()
 
     def reply(self, request: Message) -> bytes:
@@ -137,7 +137,7 @@ class Session:
         return sizes | told(data.feature_names)
 
     def _classes(self, header: dict[str, Any], arrays: tuple[Any, ...]) -> dict[str, Any]:
-        return {"labels": class_labels(self.owner.data)}
+        return {"labels": self.owner.labels()}
 
     def _begin(self, header: dict[str, Any], arrays: tuple[Any, ...]) -> dict[str, Any]:
         """Make a risk of the rows; say what it counts."""
@@ -159,12 +159,13 @@ class Session:
         self._check_pinned(risk, terms)
         if not self.at_work:
             self.owner.taken()
+            self.at_work = True
         try:
             answer = self._begun_run(risk, loss, terms)
         except BaseException:
             self._forget([risk])
-            if not self.at_work:
-                self.owner.free()
+            if self._pinned is None:
+                self._leave()
             raise
         self._pinned = terms if self._pinned is None else self._pinned
         self._begun.add(risk)
@@ -254,7 +255,7 @@ class Session:
         if not isinstance(ts, list) or not 0 < len(ts) <= _MOST_TRIALS:
             raise Refused(f"a line is asked about at most {_MOST_TRIALS} steps")
         steps = tuple(number(t) for t in ts)
-        self._room_for(run, header, name)
+        self._room_for(run, header, name, len(steps))
         found = self.shard.slide(header["risk"], name, steps, ((), ()))
         if isinstance(found, Missing):
             return Message({"missing": found.what})
@@ -278,14 +279,14 @@ class Session:
             self.owner.room.release((self, risk))
             self.owner.room.release((self, risk, "points"))
 
-    def _room_for(self, run: _Run, header: dict[str, Any], name: PointName | LineName) -> None:
+    def _room_for(self, run: _Run, header: dict[str, Any], name: PointName | LineName, trials: int = 0) -> None:
         """Let go what is gone, and take the memory for what a request may add, before it is computed."""
-        risk = header["risk"]
+        risk, new = header["risk"], new_things(name)
         self.shard.let_go(risk, _gone(header["gone"]))
-        kept = self.shard.kept(risk) + new_things(name)
-        if sum(self.shard.kept(each) for each in self._runs if each != risk) + kept > _MOST_KEPT:
+        if sum(map(self.shard.kept, self._runs)) + new > _MOST_KEPT:
             raise GuardTripped(f"more than {_MOST_KEPT} points and lines are kept for the coordinator")
-        self.owner.room.hold((self, risk, "points"), kept * run.point_bytes)
+        held = self.shard.held(risk, _TRIALS_KEPT) + new + trials
+        self.owner.room.hold((self, risk, "points"), held * run.point_bytes)
 
     def _run(self, header: dict[str, Any]) -> _Run:
         run = self._runs.get(whole(header["risk"]))
