@@ -71,7 +71,10 @@ class LyingOwner(bmrm.Owner):
         lying = LyingSession(self, peer)
         lying.kind, lying.rng = self.kind, np.random.default_rng(self.seed)
         self.lying = lying
-        yield lying
+        try:
+            yield lying
+        finally:
+            lying.end()
 
 
 def run(kind, seed):

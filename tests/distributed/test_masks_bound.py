@@ -46,6 +46,7 @@ def test_sums_of_an_honest_coordinator(data):
 LIES = {
     "total": {"join": {"total": 1e300}},
     "step": {"join": {"step": 2.0**-31}},
+    "identities": {"join": {"identities": ["ab" * 32, "", ""]}},
     "lam": {"begin": {"terms": {"lam": 0.2}}},
     "loss": {"begin": {"terms": {"loss": "squared_hinge"}}},
     "positive": {"begin": {"terms": {"positive": 0}}},
