@@ -26,7 +26,7 @@ def digest(kind: str, values: dict[str, Any], arrays: Sequence[Array] = ()) -> b
     >>> from bmrm.owners.binding import digest
     >>> digest("run", {"lam": 0.1, "total": 3.0}) == digest("run", {"total": 3.0, "lam": 0.1})
     True
-    >>> digest("run", {"lam": 0.1}) == digest("run", {"lam": 0.1 + 1e-17})
+    >>> digest("run", {"lam": 0.1}) == digest("run", {"lam": 0.1 + 1e-18})
     True
     >>> digest("run", {"lam": 0.1}) == digest("run", {"lam": 0.1 + 2e-17})
     False
