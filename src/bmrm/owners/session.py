@@ -111,7 +111,7 @@ class Session:
             answer = self._refusal(f"'{method}' failed ({type(error).__name__}); the owner's log says why", "failure")
         answer.header["seconds"] = round(time.perf_counter() - began, 6)
         payload, self.said = packed(answer), self.said + 1
-        self.owner.log.sent(self.peer, str(method), sum(array.size for array in answer.arrays), payload)
+        self.owner.log.sent(self.peer, str(method)[:40], sum(array.size for array in answer.arrays), payload)
         return payload
 
     @staticmethod
@@ -120,7 +120,7 @@ class Session:
 
     def _answer(self, method: Any, request: Message) -> Message:
         if method not in _METHODS:
-            raise Refused(f"unknown method {method!r}; expected one of {', '.join(_METHODS)}")
+            raise Refused(f"unknown method {str(method)[:40]!r}; expected one of {', '.join(_METHODS)}")
         if self.owner.stopped is not None:
             raise Refused(f"the guard has stopped this owner: {self.owner.stopped}")
         try:
