@@ -2,7 +2,7 @@
 
     python benchmarks/liars.py [--runs 100]
 
-Written is, for each kind of lie, in how many of the runs a `LiarError` named that owner, and after how many of its
+Written is, for each kind of lie, in how many of the runs an error named that owner, and after how many of its
 answers. Losses and solvers take turns. The liar makes its plane touch its value, so that no answer contradicts itself.
 """
 
@@ -13,6 +13,7 @@ from contextlib import contextmanager
 import numpy as np
 
 import bmrm
+from bmrm.owners import OwnerError
 from bmrm.owners.session import Session
 from bmrm.owners.wire import Message
 from bmrm.risks.liars import LiarError
@@ -70,7 +71,10 @@ class LyingOwner(bmrm.Owner):
         lying = LyingSession(self, peer)
         lying.kind, lying.rng = self.kind, np.random.default_rng(self.seed)
         self.lying = lying
-        yield lying
+        try:
+            yield lying
+        finally:
+            lying.end()
 
 
 def run(kind, seed):
@@ -87,7 +91,7 @@ def run(kind, seed):
     with bmrm.OwnersRisk(owners, loss, lam=10.0 ** rng.uniform(-4, -1), intercept=bool(seed % 2)) as risk:
         try:
             bmrm.solve(risk.problem, solver, tol=1e-5, max_iter=100)
-        except LiarError as error:
+        except (LiarError, OwnerError) as error:  # the latter for numbers that are not finite
             if not str(error).startswith("the liar:"):
                 raise
             return liar.lying.answers

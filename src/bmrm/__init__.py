@@ -38,6 +38,7 @@ from bmrm.certificate import Certificate, Status
 from bmrm.checkpoint import Checkpoint
 from bmrm.data import Dataset, Store, convert, read, read_sequences, write
 from bmrm.driver import Record, Result, certify, path, solve
+from bmrm.dropouts import solve_owners
 from bmrm.owners import Owner, OwnersRisk, ShardServer
 from bmrm.problem import Problem
 from bmrm.risks import LinearRisk, Risk, ShardedRisk, ShardedStructuredRisk, Shards, StructuredRisk
@@ -124,6 +125,7 @@ __all__ = [
     "read_sequences",
     "regularizers",
     "solve",
+    "solve_owners",
     "solvers",
     "testing",
     "write",

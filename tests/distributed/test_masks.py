@@ -27,7 +27,7 @@ def test_masks_cancel_exactly(n, rng):
     masks = agreed(n)
     for round in (1, 2, 9):
         words = [rng.integers(0, 2**64, size=100, dtype=np.uint64) for _ in range(n)]
-        sent = [own.masked(round, each) for own, each in zip(masks, words)]
+        sent = [own.masked(round, each, b"") for own, each in zip(masks, words)]
         total = sum(int(each[0]) for each in words) % 2**64
         assert np.sum(sent, axis=0, dtype=np.uint64)[0] == total
         np.testing.assert_array_equal(np.sum(sent, axis=0, dtype=np.uint64), np.sum(words, axis=0, dtype=np.uint64))
@@ -38,7 +38,7 @@ def test_what_one_owner_sends_is_noise(rng):
     """Bits of masked zeros are even, and those of the same numbers in two rounds have nothing in common."""
     one, _ = agreed(2)
     words = np.zeros(4000, dtype=np.uint64)
-    first, second = one.masked(1, words), one.masked(2, words)
+    first, second = one.masked(1, words, b""), one.masked(2, words, b"")
     for sent in (first, first ^ second):
         share = np.unpackbits(sent.view(np.uint8)).mean()
         assert abs(share - 0.5) < 4.0 * 0.5 / np.sqrt(4000 * 64)
@@ -46,12 +46,12 @@ def test_what_one_owner_sends_is_noise(rng):
 
 def test_a_round_is_answered_once(rng):
     one, _ = agreed(2)
-    one.masked(3, np.zeros(1, dtype=np.uint64))
+    one.masked(3, np.zeros(1, dtype=np.uint64), b"")
     for round in (3, 2):
         with pytest.raises(Refused, match=f"round {round} of the masks is over"):
-            one.masked(round, np.ones(1, dtype=np.uint64))
+            one.masked(round, np.ones(1, dtype=np.uint64), b"")
     with pytest.raises(Refused, match="not agreed"):
-        Masks().masked(1, np.zeros(1, dtype=np.uint64))
+        Masks().masked(1, np.zeros(1, dtype=np.uint64), b"")
 
 
 def test_keys_must_be_those_of_different_owners():

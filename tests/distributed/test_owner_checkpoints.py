@@ -110,7 +110,7 @@ def test_a_change_that_shows_nowhere_but_at_the_last_w(masked, rng, tmp_path):
     file = tmp_path / "run"
     begun(file, parties(X, y, 2), EPS, masked=masked)
     X[0] = 50.0
-    says = r"at its last w the mean loss was 0\.\d+, now it is \d" if masked else "the owners' data differ"
+    says = r"its objective is 0\.\d+, and that of its w is \d" if masked else "the owners' data differ"
     with pytest.raises(DataError, match=says):
         resumed(file, parties(X, y, 2), EPS, masked=masked)
 

@@ -178,7 +178,7 @@ def test_an_owner_that_tells_no_number_of_numbers(rng, monkeypatch):
     hello = Session._hello
     monkeypatch.setattr(Session, "_hello", lambda self, *given: hello(self, *given) | {"targets": "many"})
     X = rng.normal(size=(300, 4))
-    with pytest.raises(OwnerError, match="owner: its rows have different numbers to predict; expected some"):
+    with pytest.raises(OwnerError, match="owner: answers 'hello' with targets 'many'; expected a whole number"):
         OwnersRisk([bmrm.Owner((X, X[:, :2]))], "multivariate_regression", lam=0.1)
 
 

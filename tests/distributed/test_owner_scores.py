@@ -98,8 +98,8 @@ def test_requests_by_hand(data):
     way = channel(owner)
     for columns, says in (
         (4, "this owner has 5 features, the run 4"),
-        (10**7, "are too many"),
-        (10**12, "w would have"),
+        (10**7, "of memory, and 512.0 MB are free"),
+        (10**12, "of memory, and 512.0 MB are free"),
     ):
         assert says in ask(way, {"method": "gather", "columns": columns}).header["refused"]
     assert way._session.score_bytes == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import replace
+from typing import Any
 
 import click
 import numpy as np
@@ -15,6 +16,8 @@ from bmrm.cli.fit import Fit, coefficients, fit, model_of, solved
 from bmrm.cli.options import DEFAULT_LAM, Parts, TrainOptions
 from bmrm.cli.targets import Targets, refuse_unused, targets_of
 from bmrm.data import Dataset
+from bmrm.driver import Result, solve
+from bmrm.dropouts import solve_owners
 from bmrm.losses import Loss
 from bmrm.owners import TLS, OwnerError, Owners, OwnersRisk, OwnersRows
 from bmrm.owners.gathered import check_unmasked
@@ -22,6 +25,7 @@ from bmrm.owners.terms import check_loss, needs_scores, sized
 from bmrm.owners.threshold import label_threshold
 from bmrm.parallel import EngineError
 from bmrm.problem import Problem
+from bmrm.solvers import Solver
 
 _ATTEMPTS, _MOMENT = 40, 0.05  # seconds: until an owner has noticed that the first session is over
 _LABELED = ("classification", "multilabel", "hierarchy")  # tasks whose labels the owners tell
@@ -34,6 +38,10 @@ def refuse_data_options(options: TrainOptions) -> None:
     given = [name for name in names if getattr(options, name)]
     if given:
         raise click.UsageError(f"--{given[0].replace('_', '-')} is not for --owners: the data are with them")
+    if options.survive and options.checkpoint is not None:
+        raise click.UsageError(
+            "--survive and --checkpoint exclude each other: without a lost owner the objective changes"
+        )
     if options.C is not None:
         raise click.UsageError("--C is not for --owners, who are told lam before the rows are counted: give --lam")
 
@@ -46,6 +54,8 @@ def fit_owners(options: TrainOptions, parts: Parts) -> Fit:
         scores = needs_scores(parts.loss)
         if scores:
             check_unmasked(parts.loss, options.masked)
+            if options.survive:
+                raise ValueError(f"loss '{parts.loss.name}' looks at all rows together: leave --survive out")
         else:
             check_loss(parts.loss)
         tls = _tls(options)
@@ -81,7 +91,8 @@ def _fit(owners: Owners, options: TrainOptions, parts: Parts) -> Fit:
             masked=options.masked, scale=2.0**-options.mask_bits,
         ).problem  # fmt: skip
 
-    results = solved(problem, len(targets.problems), options, replace(parts, loss=loss), slim=True)
+    run = _surviving if options.survive else solve
+    results = solved(problem, len(targets.problems), options, replace(parts, loss=loss), slim=True, run=run)
     if targets.classes is not None:
         loss = sized(loss, len(targets.classes))
     coef, constants = coefficients(owners.n_features, intercept, loss, results)
@@ -121,3 +132,9 @@ def _targets(owners: Owners, options: TrainOptions, loss: Loss) -> Targets:
         return Targets(loss, [None])
     y = owners.classes
     return targets_of(Dataset(np.zeros((len(y), 1)), y), loss, options.extras)
+
+
+def _surviving(problem: Problem, solver: str | Solver, **options: Any) -> Result:
+    """Solve, and go on without owners that are lost."""
+    assert isinstance(problem.risk, OwnersRisk)
+    return solve_owners(problem.risk, solver, **options)

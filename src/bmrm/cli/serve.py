@@ -12,10 +12,10 @@ from bmrm.cli.application import one_interrupt
 from bmrm.cli.options import thread_count
 from bmrm.data import read
 from bmrm.data.compress import SUFFIXES
-from bmrm.owners import TLS, GuardSettings, Owner, ShardServer
+from bmrm.owners import TLS, GuardSettings, Limits, Owner, ShardServer
 
 _PATH = click.Path(path_type=Path)
-_SETTINGS = GuardSettings()
+_SETTINGS, _LIMITS = GuardSettings(), Limits()
 
 
 @click.command("serve-shard")
@@ -33,6 +33,16 @@ _SETTINGS = GuardSettings()
 @click.option("--allow-scores", is_flag=True,
               help="Also tell labels, weights and scores of single rows, from which rows can be solved for: needed for "
               "roc_area, ordinal, fbeta, nu_*, *_at_k and break_even.")  # fmt: skip
+@click.option("--identity", type=_PATH, help="Key that signs this owner's keys for masks ('bmrm identity').")
+@click.option("--peers", metavar="FINGERPRINTS",
+              help="Of the other owners' identities, with commas between them: answer under masks only, in runs of "
+              "these owners (with --masked-only, of at least so many of them).")  # fmt: skip
+@click.option("--max-memory", default="512MB", show_default=True,
+              help="Memory that coordinators may take, beside the data.")  # fmt: skip
+@click.option("--idle-seconds", type=click.FloatRange(min=0.0, min_open=True), default=_LIMITS.idle, show_default=True,
+              help="A coordinator that is silent for so long is disconnected.")  # fmt: skip
+@click.option("--message-seconds", type=click.FloatRange(min=0.0, min_open=True), default=_LIMITS.message,
+              show_default=True, help="For each message as a whole, from its first byte to its last.")  # fmt: skip
 @click.option("--guard-patience", type=click.IntRange(min=1), default=_SETTINGS.patience, show_default=True,
               help="Answers without an improvement of the best objective announced, until it stops.")  # fmt: skip
 @click.option("--guard-budget", type=click.IntRange(min=1), default=_SETTINGS.budget, show_default=True,
@@ -54,6 +64,9 @@ def serve(file: Path, **options: Any) -> int:
     Answered are values and subgradients of the mean loss, never rows, and labels or scores of single rows only with
     --allow-scores. The guard stops
     answering where the requests are not those of a training run; start again to go on. Ctrl-C ends it.
+
+    Without --peers the keys of masked runs are not authenticated: a coordinator that exchanges them sees this owner's
+    answers in the clear. Each owner makes a key with 'bmrm identity' and gives its fingerprint to the others.
     """
     first: Any = {"auto": "auto", "true": True, "false": False}[options["zero_based"]]
     text = inner_is_text(file)
@@ -61,17 +74,21 @@ def serve(file: Path, **options: Any) -> int:
         patience=options["guard_patience"], budget=options["guard_budget"], slack=options["guard_slack"],
         trust=options["guard_trust"], min_lam=options["min_lam"],
     )  # fmt: skip
+    peers = None if options["peers"] is None else [peer for peer in options["peers"].split(",") if peer.strip()]
     owner = Owner(
         read(file, zero_based=first) if text else read(file), str(file), min_rows=options["min_rows"],
-        masked_only=options["masked_only"], guard=guard, allow_scores=options["allow_scores"],
+        masked_only=options["masked_only"], identity=options["identity"], peers=peers, guard=guard,
+        max_memory=options["max_memory"], allow_scores=options["allow_scores"],
         log=options["log"], n_threads=options["threads"],
     )  # fmt: skip
     given = any(options[name] is not None for name in ("certificate", "key", "ca"))
     tls = TLS(options["certificate"], options["key"], options["ca"]) if given else None
-    server = ShardServer(owner, options["host"], options["port"], tls, options["insecure"])
+    limits = Limits(idle=options["idle_seconds"], message=options["message_seconds"])
+    server = ShardServer(owner, options["host"], options["port"], tls, options["insecure"], limits)
     if not options["quiet"]:
         secured = "TLS" if tls is not None else "no TLS"
-        click.echo(f"{file}: {owner.data.n_examples} rows at {server.address} ({secured}); Ctrl-C ends it")
+        peered = "" if owner.peers is None else f", masks with {len(owner.peers) - 1} peers"
+        click.echo(f"{file}: {owner.data.n_examples} rows at {server.address} ({secured}{peered}); Ctrl-C ends it")
     with server, one_interrupt():
         try:
             threading.Event().wait()

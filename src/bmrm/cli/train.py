@@ -73,6 +73,8 @@ _PARAMETER: dict[str, Any] = {"multiple": True, "metavar": "NAME=VALUE"}
 @click.option("--certificate", type=_PATH, help="For owners that ask for one (PEM).")
 @click.option("--key", type=_PATH, help="Of the certificate.")
 @click.option("--insecure", is_flag=True, help="Accept owners on other machines without TLS.")
+@click.option("--survive", is_flag=True,
+              help="Go on without an owner that is lost, if three others remain: another objective.")  # fmt: skip
 @click.option("--weights", type=_PATH, help="A .npy file with one weight for each row.")
 @click.option("--hierarchy", type=_PATH,
               help="The tree of classes: lines 'parent child', or nested JSON.  "

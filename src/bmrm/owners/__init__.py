@@ -8,6 +8,8 @@ together, from owners that allow scores of single rows.
 from bmrm.owners import resume as _resume  # noqa: F401  (it tells checkpoints what the owners' data are)
 from bmrm.owners.gathered import OwnersRows, OwnersScoresRisk
 from bmrm.owners.guard import GuardSettings, OwnerError, Refused
+from bmrm.owners.identity import Identity
+from bmrm.owners.limits import Limits
 from bmrm.owners.owner import Owner
 from bmrm.owners.risk import Owners, OwnersRisk
 from bmrm.owners.server import ShardServer
@@ -16,6 +18,8 @@ from bmrm.owners.tls import TLS
 __all__ = [
     "TLS",
     "GuardSettings",
+    "Identity",
+    "Limits",
     "Owner",
     "OwnerError",
     "Owners",

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from bmrm._cached import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from bmrm._cached import cached_property
 from bmrm.data.elsewhere import Elsewhere
 from bmrm.data.sharded import ShardedMatrix
 from bmrm.losses import Loss
 from bmrm.owners.agree import agreed_labels
+from bmrm.owners.client import OwnerLost
 from bmrm.owners.guard import OwnerError
 from bmrm.owners.risk import Owners, OwnersRisk, checked_regularizer
 from bmrm.owners.score_messages import sized
@@ -231,6 +232,12 @@ class OwnersScoresRisk(LinearRisk, OwnersRisk):  # type: ignore[misc]
         except BaseException:
             self.close()
             raise
+
+    def go_on_without(self, lost: OwnerLost) -> None:
+        """Raise the loss: the objective looks at all rows together, those of the lost owner as well."""
+        raise OwnerError(
+            f"{lost}; loss '{self.loss.name}' looks at all rows together: start again without it"
+        ) from lost
 
     def forget(self, memory: Any = None) -> None:
         """Forget the last scores; points remember theirs, so a run goes on bit for bit."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,8 +15,13 @@ from bmrm.data.columns import names_of
 from bmrm.data.dataset import Dataset
 from bmrm.data.files import read
 from bmrm.owners.guard import GuardSettings, GuardTripped, Refused
+from bmrm.owners.identity import Identity, fingerprints
+from bmrm.owners.labels import names_told
 from bmrm.owners.log import DepartureLog
+from bmrm.owners.memory import MOST_BYTES, Room
 from bmrm.owners.session import Session
+
+_GONE = 1.0  # seconds until the end of a coordinator that has just gone is noticed
 
 
 class Owner:
@@ -32,6 +37,14 @@ class Owner:
         With fewer rows that count, the data are refused: a sum over few rows says too much about each.
     masked_only : int, optional
         Answer under masks only, in runs of at least so many owners.
+    identity : Identity or path, optional
+        Signs this owner's key for each masked run: the others can tell it from one of the coordinator's.
+    peers : sequence of str, optional
+        Fingerprints of the other owners' identities. Answer under masks only, in runs of exactly these owners, whose
+        keys must be signed; with ``masked_only``, of at least so many of them.
+    max_memory : int or str
+        Bytes, or text such as "2GB", that coordinators may take: w, points that are kept, messages, wider copies of the
+        rows.
     guard : GuardSettings, optional
         When to stop answering.
     allow_scores : bool
@@ -67,6 +80,9 @@ class Owner:
         *,
         min_rows: int = 100,
         masked_only: int | None = None,
+        identity: Identity | str | os.PathLike[str] | None = None,
+        peers: Iterable[str] | None = None,
+        max_memory: int | str = MOST_BYTES,
         guard: GuardSettings | None = None,
         allow_scores: bool = False,
         log: str | os.PathLike[str] | None = None,
@@ -76,12 +92,16 @@ class Owner:
         self.data = _dataset(data)
         self.guard = GuardSettings() if guard is None else guard
         self.masked_only, self.n_threads, self.log = masked_only, n_threads, DepartureLog(log)
-        self.allow_scores = allow_scores
-        if allow_scores and masked_only is not None:
-            raise DataError(f"{self.name}: allow_scores and masked_only exclude each other: scores have no masks")
+        self.identity = identity if identity is None or isinstance(identity, Identity) else Identity(identity)
+        self.peers = None if peers is None else self._with_mine(fingerprints(peers))
+        self.room, self.allow_scores = Room(max_memory), allow_scores
+        if allow_scores and (masked_only is not None or peers is not None):
+            other = "masked_only" if peers is None else "peers"
+            raise DataError(f"{self.name}: allow_scores and {other} exclude each other: scores have no masks")
         self.stopped: str | None = None
         self.answers = 0
-        self._busy = threading.Lock()
+        self._busy, self._sorting = threading.Lock(), threading.Lock()
+        self._labels: list[Any] | None = None
         rows = self.data.n_examples if self.data.weight is None else int(np.count_nonzero(self.data.weight))
         if rows < min_rows:
             raise DataError(
@@ -104,15 +124,37 @@ class Owner:
             raise GuardTripped(f"{self.answers} answers have been given, which is all that this owner gives")
         self.answers += 1
 
+    def _with_mine(self, others: frozenset[str]) -> frozenset[str]:
+        if self.identity is None:
+            raise DataError(f"{self.name}: peers needs an identity, by which the others know this owner")
+        if not others - {self.identity.fingerprint}:
+            raise DataError(f"{self.name}: peers has no fingerprint of another owner")
+        return others | {self.identity.fingerprint}
+
+    def labels(self) -> list[Any]:
+        """Return the labels, if they are classes; they are sorted once, however many ask."""
+        with self._sorting:
+            if self._labels is None:
+                self._labels = names_told(self.data.y)
+            return self._labels
+
     @contextmanager
     def session(self, peer: str) -> Iterator[Session]:
-        """Serve one coordinator; a second one at the same time is refused."""
-        if not self._busy.acquire(blocking=False):
-            raise Refused("another coordinator is at work with this owner")
+        """Talk to one coordinator. Several may say hello; one at a time has runs (`taken`)."""
+        session = Session(self, peer)
         try:
-            yield Session(self, peer)
+            yield session
         finally:
-            self._busy.release()
+            session.end()
+
+    def taken(self) -> None:
+        """Belong to one session, until `free`; a second one at the same time is refused."""
+        if not self._busy.acquire(timeout=_GONE):
+            raise Refused("another coordinator is at work with this owner")
+
+    def free(self) -> None:
+        """Let another session begin a run."""
+        self._busy.release()
 
 
 def _dataset(data: Any) -> Dataset:

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from bmrm.owners.client import OwnersPlaced, split_numbers
+from bmrm.owners.answers import split_numbers
+from bmrm.owners.client import OwnerLost, OwnersPlaced
 from bmrm.owners.guard import OwnerError
 from bmrm.owners.masks import decoded
 from bmrm.owners.terms import Terms
@@ -52,7 +53,7 @@ class OwnerParts(Parts):
         self._total = float(sum(self.masses))
         return self.masses
 
-    def _join(self, keys: list[str] | None = None, step: float | None = None) -> None:
+    def _join(self, keys: dict[str, list[str]] | None = None, step: float | None = None) -> None:
         each = [(place,) for place in range(self.placed.n_shards)]
         self.placed.call("join", self.number, self._total, keys, step, each=each)
 
@@ -70,6 +71,8 @@ class OwnerParts(Parts):
         """Call a method of the risk at all owners; return (c_s, answer) for each."""
         answers = self._answers(method, of)
         for name, answer in zip(self.placed.workers(), answers):
+            if not isinstance(answer, list):
+                raise OwnerError(f"{name}: masks its numbers, though this run is in the clear")
             for part in answer:
                 if isinstance(part, np.ndarray) and part.shape != (self.dim,):
                     raise OwnerError(f"{name}: a subgradient of {part.size} numbers; expected {self.dim}")
@@ -107,14 +110,30 @@ class MaskedParts(OwnerParts):
         self.scale, self.lowered = scale, 0.0
         super().__init__(placed, terms, dim)
 
-    def _join(self, keys: list[str] | None = None, step: float | None = None) -> None:
-        self.q = max(float(answer["size"]) for answer in self._begun) * self.scale
+    def _join(self, keys: dict[str, list[str]] | None = None, step: float | None = None) -> None:
+        sizes, names = [float(answer["size"]) for answer in self._begun], self.placed.workers()
+        self.q = max(sizes) * self.scale
+        if self.q > min(sizes):
+            raise OwnerError(
+                f"{names[sizes.index(max(sizes))]}: has numbers of the size {max(sizes):g} at w = 0, "
+                f"{names[sizes.index(min(sizes))]} of {min(sizes):g}: too far apart for masks with the scale "
+                f"{self.scale:g}"
+            )
         self.error = 0.5 * self.q * len(self._begun)
-        super()._join([answer["key"] for answer in self._begun], self.q)
+        entries = {"keys": "key", "identities": "identity", "signatures": "signature"}
+        keys = {many: [answer.get(one, "") for answer in self._begun] for many, one in entries.items()}
+        super()._join(keys, self.q)
 
     def ask(self, method: str, of: Callable[[bool], tuple[Any, ...]], each: Any = None) -> list[Any]:
         """Call a method at all owners; return (1, sum), with the rounding of the sum charged."""
-        answers = self._answers(method, of)
+        try:
+            answers = self._answers(method, of)
+        except OwnerLost as lost:
+            raise OwnerLost(
+                f"{lost}; the sum is lost with it, because its masks do not cancel: start again without it, or with "
+                f"solve_owners (--survive), which goes on if at least three others remain",
+                lost.names,
+            ) from lost
         _, what, _ = of(False)
         expected = 3 * len(what) if method == "slide" else sum(self.dim if w == "subgradient" else 1 for w in what)
         for name, words in zip(self.placed.workers(), answers):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import secrets
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from types import TracebackType
 from typing import Any, TypeAlias
 
@@ -16,7 +16,7 @@ from bmrm._cached import cached_property
 from bmrm.losses import Loss
 from bmrm.losses.vector import VectorLoss
 from bmrm.owners.agree import Labels, agreed_labels
-from bmrm.owners.client import OwnersPlaced, connected
+from bmrm.owners.client import OwnerLost, OwnersPlaced, connected
 from bmrm.owners.columns import agreed
 from bmrm.owners.guard import OwnerError
 from bmrm.owners.masks import SCALE
@@ -24,6 +24,7 @@ from bmrm.owners.owner import Owner
 from bmrm.owners.parts import MaskedParts, OwnerParts, OwnersPoint
 from bmrm.owners.terms import Terms, check_loss, labels_union, needs_scores, shape, some_targets
 from bmrm.owners.tls import TLS
+from bmrm.owners.wire import MOST_BYTES
 from bmrm.problem import Problem
 from bmrm.regularizers import Regularizer, Separable, Zero
 from bmrm.regularizers import get as get_regularizer
@@ -32,6 +33,7 @@ from bmrm.risks.inputs import made_loss, traits_of
 from bmrm.risks.remote import RemoteRisk, watch
 
 Memory: TypeAlias = dict[str, Any]
+FEWEST_LEFT = 3  # owners that go on without one that is lost: two would know each other's part from the sum
 
 
 class Owners:
@@ -54,6 +56,8 @@ class Owners:
     feature_names : tuple of str, or None
         The names of the columns, which owners must agree about.
     n_features, n_rows : int
+    widest : str
+        The owner with the most features.
     rows : list of int
         The number of rows of each owner.
     n_targets : list of int
@@ -99,10 +103,10 @@ class Owners:
                 raise OwnerError(f"{name}: has version {answer.get('version')} of bmrm, but this process {__version__}")
         self.feature_names = agreed(found, self.names)
         features = [int(answer["features"]) for answer in found]
-        self.rows = [int(answer["rows"]) for answer in found]
-        self.n_features, self.n_rows = max(features), sum(self.rows)
-        self.n_targets = [n if type(n := answer.get("targets")) is int else 0 for answer in found]
-        self.tell_scores = [answer.get("scores") is True for answer in found]
+        self.n_features, self.rows = max(features), [int(answer["rows"]) for answer in found]
+        self.widest = self.names[features.index(self.n_features)]
+        self.n_targets = [int(answer["targets"]) for answer in found]
+        self.tell_scores = [bool(answer["scores"]) for answer in found]
         if min(features) < max(features):
             warnings.warn(
                 f"the owners have {min(features)} ({self.names[features.index(min(features))]}) to {max(features)} "
@@ -115,6 +119,19 @@ class Owners:
     def classes(self) -> npt.NDArray[Any]:
         """The labels of all owners, sorted; owners tell them where they are classes, or labels of sets."""
         return labels_union([answer["labels"] for answer in self.placed.call("classes")], self.names)
+
+    @property
+    def n_rows(self) -> int:
+        """The rows of all owners."""
+        return sum(self.rows)
+
+    def leave(self, names: Collection[str]) -> None:
+        """Go on without some owners; the number of features stays as it is."""
+        stay = [place for place, name in enumerate(self.names) if name not in names]
+        self.rows, self.n_targets = [self.rows[place] for place in stay], [self.n_targets[place] for place in stay]
+        self.tell_scores = [self.tell_scores[place] for place in stay]
+        self.placed.leave(names)
+        self.names = self.placed.workers()
 
     def close(self) -> None:
         """End all connections."""
@@ -162,6 +179,11 @@ class OwnersRisk(RemoteRisk):
     **connection
         ``tls``, ``insecure`` and ``timeout`` of `Owners`.
 
+    Attributes
+    ----------
+    best_w : array or None
+        The w with the best objective so far.
+
     Examples
     --------
     >>> import numpy as np, bmrm
@@ -204,7 +226,6 @@ class OwnersRisk(RemoteRisk):
         **connection: Any,
     ) -> None:
         self.loss, self.lam, self.masked = made_loss(loss), float(lam), masked
-        self._session = secrets.token_hex(8)
         check_loss(self.loss)
         self.regularizer = checked_regularizer(get_regularizer(regularizer), masked)
         if not (0.0 < scale <= 1.0 and math.frexp(scale)[0] == 0.5):
@@ -229,30 +250,73 @@ class OwnersRisk(RemoteRisk):
         )  # fmt: skip
         self.terms, self.intercept, self.scale = terms, intercept, scale
         self.dim, self.unpenalized = shape(self.loss, terms)
+        if 8 * self.dim > MOST_BYTES:
+            raise OwnerError(
+                f"{self.owners.widest}: has {self.owners.n_features} features, so that w would have {self.dim} "
+                f"numbers; at most {MOST_BYTES // 8} are possible"
+            )
         self.floor = self.loss.floor
         vectors = isinstance(self.loss, VectorLoss) and self.loss.compiled(some_targets(self.loss, terms)) is not None
         self.traits = traits_of(self.loss, self.loss.kernel() is not None, vectors, streamed=True)
         self._bound = self.regularizer.bind(self.dim, self.unpenalized)
+        self._agreed = terms, scale, checked
+        self._start(terms, scale, checked)
+
+    def _start(self, terms: Terms, scale: float, checked: bool) -> None:
+        """Let the owners begin a run, with new keys under masks, and evaluate w = 0."""
         placed = self.owners.placed
+        self.best_w: Array | None = None
+        self._session, self._seen = secrets.token_hex(8), None
         self.parts = MaskedParts(placed, terms, self.dim, scale) if self.masked else OwnerParts(placed, terms, self.dim)
         if checked and not self.masked:
             watch(self, self.parts, self.owners.names)
         self.parts.watchers.append(self._note)
         self.at_zero = self.touch(np.zeros(self.dim))
+        for name, (_, value) in zip(self.owners.names, self.at_zero.find("value")[0]):
+            if not np.isfinite(value):
+                raise OwnerError(f"{name}: its mean loss at w = 0 is {value}; expected a finite number")
         self.parts.zero = self.parts.best = self.at_zero.value
         if isinstance(self.parts, MaskedParts):
             self.noise = 2.0 * self.parts.error
             self.parts.charge(self, self._bound, self.lam)
 
+    def go_on_without(self, lost: OwnerLost) -> None:
+        """Begin again for the rows of the other owners, at least three of them; what was known of R is void.
+
+        Parameters
+        ----------
+        lost : OwnerLost
+            Says which owners are lost; the other connections must be good.
+        """
+        names, left = ", ".join(lost.names), [name for name in self.owners.names if name not in lost.names]
+        if len(left) < FEWEST_LEFT:
+            raise OwnerError(
+                f"{lost}; {len(left)} other owners would remain, and a run goes on with at least {FEWEST_LEFT}: start "
+                f"again without {names}"
+            ) from lost
+        warnings.warn(
+            f"{names} is lost: the run goes on for the {len(left)} owners that remain, with another objective (the "
+            f"mean over their rows)",
+            UserWarning,
+            stacklevel=3,
+        )
+        placed = self.owners.placed
+        placed.later("drop", (self.parts.number,))
+        self.owners.leave(lost.names)
+        self._start(*self._agreed)
+
     def _note(self, w: Array, found: dict[str, list[tuple[float, Any]]], shards: list[int]) -> None:
-        """Keep the best objective, which the owners are told."""
-        if self.parts.best is not None and "value" in found:
-            value = float(sum(c * own for c, own in found["value"]))
-            objective = self.lam * self._bound.value(w) + value
-            if np.isfinite(objective):
-                self.parts.best = min(self.parts.best, float(objective))
-                if "rounding" in found:
-                    self._seen = w.copy(), value, float(sum(c * own for c, own in found["rounding"]))
+        """Keep the best objective, which the owners are told, and the last w with what was told of it."""
+        if self.parts.best is None or "value" not in found:
+            return
+        value = float(sum(c * own for c, own in found["value"]))
+        objective = self.lam * self._bound.value(w) + value
+        if not np.isfinite(objective):
+            return
+        if objective <= self.parts.best or self.best_w is None:
+            self.parts.best, self.best_w = min(self.parts.best, float(objective)), w.copy()
+        if "rounding" in found:
+            self._seen = w.copy(), value, float(sum(c * own for c, own in found["rounding"]))
 
     @property
     def problem(self) -> Problem:

@@ -17,6 +17,7 @@ _KINDS: dict[str, tuple[str, ...] | None] = {
 _ENTRIES: dict[str, dict[str, tuple[type, ...]]] = {
     "gather": {"labels": (bool,), "weighted": (bool,), "text": (list, type(None))}, "checksum": {"checksum": (str,)},
 }  # fmt: skip
+_MOST_TEXT = 1000  # characters of a label
 METHODS = frozenset(_KINDS)
 
 
@@ -29,15 +30,24 @@ def score_request(method: str, arguments: tuple[Any, ...]) -> Message:
 
 def score_answer(method: str, message: Message, name: str) -> tuple[dict[str, Any], tuple[npt.NDArray[Any], ...]]:
     """Return the header and the arrays of an answer."""
-    header, kinds = message.header, _KINDS[method]
-    if not all(type(header.get(entry)) in types for entry, types in _ENTRIES.get(method, {}).items()):
-        raise OwnerError(f"{name}: an answer to '{method}' without {', '.join(_ENTRIES[method])} of the right types")
+    kinds, entries = _KINDS[method], _ENTRIES.get(method, {})
+    header = {entry: message.header.get(entry) for entry in entries}
+    if not all(type(header[entry]) in types for entry, types in entries.items()) or not _are_texts(header):
+        raise OwnerError(f"{name}: an answer to '{method}' without {', '.join(entries)} of the right types")
     came = tuple(array.dtype.newbyteorder("<").str for array in message.arrays)
     if kinds is None:
         kinds = ("<f8",) * (header["labels"] + header["weighted"])
     if came != kinds:
         raise OwnerError(f"{name}: an answer to '{method}' with arrays {list(came)}; expected {list(kinds)}")
+    if not all(bool(np.isfinite(array).all()) for array in message.arrays):
+        raise OwnerError(f"{name}: its answer to '{method}' has numbers that are not finite")
     return header, message.arrays
+
+
+def _are_texts(header: dict[str, Any]) -> bool:
+    """Whether labels and checksums can be printed and saved: no control characters, no text without an end."""
+    texts = [*(header.get("text") or ()), header.get("checksum", "")]
+    return all(type(text) is str and len(text) <= _MOST_TEXT and text.isprintable() for text in texts)
 
 
 def sized(name: str, what: str, array: npt.NDArray[Any], n: int) -> npt.NDArray[Any]:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from bmrm.owners.guard import Refused
 from bmrm.owners.labels import single
+from bmrm.owners.memory import score_bytes, wider_bytes
 from bmrm.owners.names import whole
 from bmrm.owners.wire import Message, WireError
 from bmrm.risks.entries import digest
@@ -33,6 +34,7 @@ class ScoreRequests:
     peer: str
     shard: Shard
     _runs: dict[int, Any]
+    at_work: bool
     gathered: int | None = None  # columns of w, once labels have been told
 
     @property
@@ -48,8 +50,7 @@ class ScoreRequests:
                 "Python allow_scores=True of Owner)"
             )
         columns, data = whole(header["columns"]), self.owner.data
-        self._check_size(columns, columns)
-        self.gathered = columns
+        self._make_score_room(columns)
         self.owner.log.noted(self.peer, "scores", f"labels and weights of {data.n_examples} rows are told")
         found, text = [], None
         if data.y is not None:
@@ -85,7 +86,7 @@ class ScoreRequests:
 
     def _checksum(self, header: dict[str, Any], arrays: Arrays) -> dict[str, Any]:
         """Tell a checksum of the data, for checkpoints; 64 bits of a SHA-256."""
-        if self.owner.masked_only is not None:
+        if self.owner.masked_only is not None or self.owner.peers is not None:
             raise Refused("this owner answers under masks only, and tells no checksum of its rows")
         columns = whole(header["columns"])
         if columns not in {self.gathered, *(run.terms.n_features for run in self._runs.values())}:
@@ -99,7 +100,30 @@ class ScoreRequests:
             raise Refused("scores are told after the labels ('gather'), if they are allowed")
         return self.gathered
 
-    def _check_size(self, dim: int, n_features: int) -> None:
+    def _make_score_room(self, columns: int) -> None:
+        """Belong to this session, and take the memory of wider rows, labels, scores and slopes before they are made."""
+        X, room = self.owner.data.X, self.owner.room
+        if columns < X.shape[1]:
+            raise Refused(f"this owner has {X.shape[1]} features, the run {columns}")
+        agreed = {self.gathered, *(run.terms.n_features for run in self._runs.values())} - {None}
+        if agreed - {columns}:
+            raise Refused(f"this session has {agreed.pop()} features; they stay as they are until its end")
+        before = self.at_work
+        self._enter()
+        try:
+            room.hold((self, "wider"), wider_bytes(X, columns))
+            room.hold((self, "scores"), score_bytes(int(X.shape[0]), columns))
+        except Refused:
+            if not before:
+                room.release((self, "wider"))
+                self._leave()
+            raise
+        self.gathered = columns
+
+    def _enter(self) -> None:
+        raise NotImplementedError
+
+    def _leave(self) -> None:
         raise NotImplementedError
 
     @staticmethod

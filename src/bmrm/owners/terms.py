@@ -18,7 +18,7 @@ from bmrm.losses.multivariate import MultivariateRegression
 from bmrm.losses.tree import nodes_of
 from bmrm.losses.vector import Classes, ClassLoss, VectorLoss
 from bmrm.owners.guard import GuardSettings, OwnerError, Refused
-from bmrm.owners.labels import MOST_SCORES, codes, indicator, names_told, node_names, nodes, numbers, single
+from bmrm.owners.labels import MOST_SCORES, codes, indicator, node_names, nodes, numbers, single
 from bmrm.regularizers import REGULARIZERS, Regularizer, Zero
 
 _TASKS = ("classification", "regression", "novelty", "ranking", "multilabel", "hierarchy", "multivariate")
@@ -161,11 +161,6 @@ def _value(value: Any) -> Any:
     if dataclasses.is_dataclass(value):
         return dataclasses.asdict(value)  # type: ignore[arg-type]
     return [_value(item) for item in value] if isinstance(value, (tuple, list)) else value
-
-
-def class_labels(data: Dataset) -> list[Any]:
-    """Return the labels of a data set where they are classes; many different ones are told to nobody."""
-    return names_told(data.y)
 
 
 def targets(data: Dataset, loss: Loss, terms: Terms) -> Any:

@@ -200,6 +200,16 @@ class Line:
         """Return the same at several t."""
         return [self.evaluate(t) for t in ts]
 
+    @property
+    def known(self) -> list[Point]:
+        """The start and the points that are kept, those of the latest trials last."""
+        return list(self._points.values())
+
+    def forget_trials(self, most: int) -> None:
+        """Forget trials but for the last ones; they are made again when they are asked for."""
+        for t in [t for t in self._points if t != 0.0][: -most or None]:
+            del self._points[t]
+
     def terms(self) -> list[Any]:
         """Return compiled line terms for the exact search; none if there are none."""
         return []
