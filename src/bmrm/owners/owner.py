@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections.abc import Iterator
@@ -16,7 +17,9 @@ from bmrm.data.dataset import Dataset
 from bmrm.data.files import read
 from bmrm.owners.guard import GuardSettings, GuardTripped, Refused
 from bmrm.owners.log import DepartureLog
+from bmrm.owners.record import Record
 from bmrm.owners.session import Session
+from bmrm.owners.terms import Terms
 
 
 class Owner:
@@ -44,7 +47,9 @@ class Owner:
     stopped : str or None
         Why the guard has stopped it; `resume` lets it answer again.
     answers : int
-        How many evaluations have been answered.
+        How many evaluations got a plane of their own, over all runs.
+    requests : int
+        How many were answered, by new planes or by earlier ones.
 
     Examples
     --------
@@ -73,7 +78,8 @@ class Owner:
         self.guard = GuardSettings() if guard is None else guard
         self.masked_only, self.n_threads, self.log = masked_only, n_threads, DepartureLog(log)
         self.stopped: str | None = None
-        self.answers = 0
+        self.answers = self.requests = 0
+        self._records: dict[str, Record] = {}
         self._busy = threading.Lock()
         rows = self.data.n_examples if self.data.weight is None else int(np.count_nonzero(self.data.weight))
         if rows < min_rows:
@@ -91,10 +97,23 @@ class Owner:
         self.stopped = reason
         self.log.noted(peer, "stopped", reason)
 
+    def record(self, terms: Terms, floor: float) -> Record:
+        """Return what has been told with the loss and the targets of the terms: one record for all lam."""
+        key = json.dumps([
+            terms.loss, terms.loss_parameters, terms.n_features, terms.intercept, terms.classes, terms.positive,
+        ])  # fmt: skip
+        return self._records.setdefault(key, Record(self.guard, floor))
+
+    def asked(self) -> None:
+        """Count a request; raise GuardTripped when there have been too many."""
+        self.requests += 1
+        if self.requests > self.guard.budget * (1 + self.guard.repeats):
+            raise GuardTripped(f"{self.requests - 1} requests have been answered, which is all that this owner answers")
+
     def counted(self) -> None:
-        """Count an answer; raise GuardTripped when there have been too many."""
+        """Count a new answer; raise GuardTripped when there have been too many."""
         if self.answers >= self.guard.budget:
-            raise GuardTripped(f"{self.answers} answers have been given, which is all that this owner gives")
+            raise GuardTripped(f"{self.answers} new answers have been given, which is all that this owner gives")
         self.answers += 1
 
     @contextmanager

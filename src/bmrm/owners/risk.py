@@ -209,12 +209,12 @@ class OwnersRisk(RemoteRisk):
         placed = self.owners.placed
         self.parts = MaskedParts(placed, terms, self.dim, scale) if self.masked else OwnerParts(placed, terms, self.dim)
         if checked and not self.masked:
-            watch(self, self.parts, self.owners.names)
+            watch(self, self.parts, self.owners.names, self.parts.coarse)
         self.parts.watchers.append(self._note)
         self.parts.zero = self.parts.best = self.at(np.zeros(self.dim)).value
         if isinstance(self.parts, MaskedParts):
             self.noise = 2.0 * self.parts.error
-            self.parts.charge(self, self._bound, self.lam)
+        self.parts.charge(self, self._bound, self.lam)
 
     def _labels(self, classes: Any, positive: Any) -> tuple[list[Any] | None, int | None]:
         """Return the classes and the place of the positive one, where the loss is for classes."""

@@ -15,9 +15,13 @@ from bmrm.owners.columns import told
 from bmrm.owners.guard import Guard, GuardTripped, Refused
 from bmrm.owners.masks import Masks, encoded, power_of_two
 from bmrm.owners.names import line_name, number, point_name, whole
+from bmrm.owners.quantize import normal, rounded, rounded_down, step_for
+from bmrm.owners.record import Record, Told
 from bmrm.owners.terms import Terms, class_labels, shape, targets
 from bmrm.owners.wire import MOST_BYTES, Message, WireError, packed
+from bmrm.losses import Loss
 from bmrm.risks.base import Array
+from bmrm.risks.linear import LinearLine, LinearPoint
 from bmrm.risks.shard import Missing, Shard
 
 if TYPE_CHECKING:
@@ -39,6 +43,8 @@ class _Run:
     own: float
     floor: float
     masks: Masks | None
+    record: Record
+    step: float
     guard: Guard | None = None
     share: float = 0.0
     q: float = 0.0
@@ -133,10 +139,18 @@ class Session:
             raise Refused("no row of this owner counts")
         start = made.touch(np.zeros(made.dim))
         masks = Masks() if terms.masked else None
-        self._runs[risk] = _Run(terms, made.dim, mass, start.value, loss.floor, masks)
+        step = 0.0 if terms.masked else self._step(terms, loss, start.value)
+        record = self.owner.record(terms, loss.floor)
+        self._runs[risk] = _Run(terms, made.dim, mass, start.value, loss.floor, masks, record, step)
         size = power_of_two(max(abs(start.value), float(np.max(np.abs(start.subgradient), initial=0.0))))
-        more = {} if masks is None else {"key": masks.public.hex(), "size": size}
+        more = {"grid": step} if masks is None else {"key": masks.public.hex(), "size": size}
         return {"mass": float(mass)} | more
+
+    def _step(self, terms: Terms, loss: Loss, own: float) -> float:
+        """Return the step of the owner's grid; masked sums have a grid already."""
+        dim, free = shape(loss, terms)
+        regularizer = terms.made_regularizer(dim, free)
+        return step_for(regularizer, terms.lam, own - loss.floor, dim, self.owner.guard.coarse)
 
     def _check_size(self, dim: int, n_features: int) -> None:
         """Raise Refused where a coordinator's numbers would take more memory than a run does."""
@@ -162,9 +176,7 @@ class Session:
         run.share = min(1.0, run.mass / total)
         loss = run.terms.made_loss()
         regularizer = run.terms.made_regularizer(*shape(loss, run.terms))
-        run.guard = Guard(
-            self.owner.guard, regularizer, run.terms.lam, run.floor, run.own, run.share, run.parties * run.q
-        )
+        run.guard = Guard(self.owner.guard, regularizer, run.terms.lam, run.floor, run.own, run.share)
         return {}
 
     def _agree(self, run: _Run, header: dict[str, Any]) -> None:
@@ -191,13 +203,24 @@ class Session:
         if isinstance(found, Missing):
             return Message({"missing": found.what})
         point = self.shard.point(header["risk"], name)
-        assert point is not None
-        self._guarded(run, header, [(point.w, point.value)])
-        numbers = np.concatenate([np.atleast_1d(np.asarray(part, np.float64)) for part in found])
-        if run.masks is not None and "offset" in wants:  # its product with the share is rounded as well
-            at = sum(run.dim if want == "subgradient" else 1 for want in wants[: wants.index("offset")])
-            numbers[at] -= 4.0 * _EPS * (abs(numbers[at]) + float(np.abs(point.subgradient) @ np.abs(point.w)))
+        assert isinstance(point, LinearPoint)
+        told = self._told(run, header, point)
+        numbers = np.concatenate([np.atleast_1d(self._number(run, point, told, want)) for want in wants])
         return self._sent(run, header, numbers)
+
+    def _number(self, run: _Run, point: LinearPoint, told: Told, want: str) -> Any:
+        """Return a part of an answer, on the grid."""
+        if want == "value":
+            return rounded(told.value, run.step)
+        if want == "rounding":
+            return told.rounding
+        if want == "offset":
+            offset = told.state.offset
+            if run.masks is not None:  # its product with the share is rounded as well
+                a = told.state.normal(point)
+                offset -= 4.0 * _EPS * (abs(offset) + float(np.abs(a) @ np.abs(point.w)))
+            return rounded_down(offset, run.step)
+        return normal(told.state.normal(point), run.step, point.risk.unpenalized)
 
     def _slide(self, header: dict[str, Any], arrays: tuple[Any, ...]) -> Message:
         run = self._run(header)
@@ -205,14 +228,23 @@ class Session:
         if not isinstance(ts, list) or not 0 < len(ts) <= _MOST_TRIALS:
             raise Refused(f"a line is asked about at most {_MOST_TRIALS} steps")
         steps = tuple(number(t) for t in ts)
-        found = self.shard.slide(header["risk"], name, steps, _gone(header["gone"]))
+        found = self.shard.slide(header["risk"], name, (), _gone(header["gone"]))
         if isinstance(found, Missing):
             return Message({"missing": found.what})
         line = self.shard.line(header["risk"], name)
-        assert line is not None
-        trials = [(line.start.w + t * line.direction, row[0]) for t, row in zip(steps, found)]
-        self._guarded(run, header, trials)
-        return self._sent(run, header, np.array(found, dtype=np.float64).reshape(-1))
+        assert isinstance(line, LinearLine)
+        numbers = [self._trial(run, header, line, t) for t in steps]
+        return self._sent(run, header, np.array(numbers, dtype=np.float64).reshape(-1))
+
+    def _trial(self, run: _Run, header: dict[str, Any], line: LinearLine, t: float) -> tuple[float, float, float]:
+        """Return the value and the slope at a step, twice: those of both sides of a kink tell the row that has it."""
+        scores = line.start.scores + t * line.score_direction
+        point = LinearPoint(line.start.risk, line.start.w + t * line.direction, scores)
+        told = self._told(run, header, point)
+        slopes = told.state.slopes
+        slope = 0.0 if slopes is None else float(slopes @ line.score_direction)
+        slope = float(rounded(slope, run.step * power_of_two(float(np.max(np.abs(line.direction), initial=0.0)))))
+        return float(rounded(told.value, run.step)), slope, slope
 
     def _drop(self, header: dict[str, Any], arrays: tuple[Any, ...]) -> dict[str, Any]:
         for risk in header["risks"]:
@@ -226,17 +258,20 @@ class Session:
             raise Refused(f"this owner has no run {header['risk']}")
         return run
 
-    def _guarded(self, run: _Run, header: dict[str, Any], asked: list[tuple[Array, float]]) -> None:
-        """Let the guard look at the points and the announcements, and count the answers."""
+    def _told(self, run: _Run, header: dict[str, Any], point: LinearPoint) -> Told:
+        """Let the guard look at the point, decide what is told of it, and count the answer."""
         if run.guard is None:
             raise Refused("a run is evaluated after all owners have joined it")
         if self.shard.kept(header["risk"]) > _MOST_KEPT:
             raise GuardTripped(f"more than {_MOST_KEPT} points and lines are kept for the coordinator")
-        best, zero = (None if header[name] is None else number(header[name]) for name in ("best", "zero"))
-        for w, value in asked:
-            run.guard.before(w, best, zero)
+        run.guard.before(point.w)
+        self.owner.asked()
+        before = run.record.fresh
+        told = run.record.tell(point, run.step)
+        if run.record.fresh > before:
             self.owner.counted()
-            run.guard.after(w, value)
+            run.guard.after(point.w, point.value)
+        return told
 
     def _sent(self, run: _Run, header: dict[str, Any], numbers: Array) -> Message:
         """Return numbers in the clear, or the owner's share of them under masks."""
