@@ -9,7 +9,7 @@ import struct
 import numpy as np
 import pytest
 from catalogue import all_losses, sample_for
-from parties import parties, recorded, rows, served
+from parties import OPEN, parties, recorded, rows, served
 from scipy import sparse
 
 import bmrm
@@ -37,7 +37,7 @@ def test_same_optimum_as_in_one_place(loss):
     one = LinearRisk(X, y, loss, groups=groups)
     first = np.arange(len(X)) < len(X) // 2 if groups is None else groups <= np.median(groups) - 0.5
     parts = [tuple(None if c is None else c[part] for c in (X, y, groups)) for part in (first, ~first)]
-    owners = [bmrm.Owner(part, f"owner {s}", min_rows=1) for s, part in enumerate(parts)]
+    owners = [bmrm.Owner(part, f"owner {s}", min_rows=1, guard=OPEN) for s, part in enumerate(parts)]
     classes = np.unique(y) if loss.task == "classification" else None
     with OwnersRisk(owners, loss, lam=0.05, classes=classes) as risk:
         w = np.linspace(-0.1, 0.1, risk.dim) if risk.parts.zero > loss.floor else np.zeros(risk.dim)

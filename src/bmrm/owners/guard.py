@@ -43,7 +43,7 @@ class GuardSettings:
     min_lam : float
         The least lam; without a regularizer, or below it, the ball is too large to be a guard. 0 accepts all.
     resolution : float
-        Two w that are closer, in units of the longer one, get one plane.
+        Two w get one plane if the scores of the rows are closer, in units of the larger ones.
     per_line : int
         Points on one straight line that get planes of their own.
     changed : float
@@ -55,7 +55,7 @@ class GuardSettings:
     --------
     >>> from bmrm.owners import GuardSettings
     >>> GuardSettings(patience=500).changed
-    0.005
+    0.004
     """
 
     budget: int = 1000
@@ -64,10 +64,10 @@ class GuardSettings:
     progress: float = 1e-4
     slack: float = 10.0
     min_lam: float = 1e-6
-    resolution: float = 3e-3
-    per_line: int = 12
-    changed: float = 0.005
-    coarse: float = 1e-5
+    resolution: float = 1e-4
+    per_line: int = 20
+    changed: float = 0.004
+    coarse: float = 3e-6
 
     def __post_init__(self) -> None:
         least = {

@@ -16,7 +16,7 @@ from bmrm.risks.linear import LinearPoint
 if TYPE_CHECKING:
     from bmrm.owners.guard import GuardSettings
 
-_SKETCH = 64  # numbers of a w that are kept: lengths are within about 12 %, points of a line stay on a line
+_SKETCH = 64  # numbers kept of the scores at a w: lengths are within about 12 %, points of a line stay on a line
 _SAMPLE = 2048  # rows that are compared first
 _ROOM = 1 << 29  # bytes of slopes; the oldest are forgotten
 _PARALLEL = 1e-6  # 1 - |cosine| of directions that count as one line: an angle of 1.4e-3
@@ -92,7 +92,7 @@ class Record:
         self._samples: list[Array] = []
         self._told: dict[bytes, Told] = {}
         self._buckets: npt.NDArray[np.int64] | None = None
-        self._ws = np.zeros((0, _SKETCH))
+        self._seen = np.zeros((0, _SKETCH))
         self._rows: npt.NDArray[np.int64] | None = None
         self._random = np.random.default_rng(0)  # fixed: runs repeat; no w seems far that is near
 
@@ -112,7 +112,7 @@ class Record:
         return told
 
     def _decided(self, point: LinearPoint, q: float) -> Told:
-        sketch = self._sketched(point.w)
+        sketch = self._sketched(point.factors[1])
         slopes = point.slopes
         if self._far(sketch) and self._differs(point) and self._off_lines(sketch):
             state = State(slopes, point.plane_offset, float(np.max(np.abs(slopes))))
@@ -128,7 +128,7 @@ class Record:
         self.fresh += 1
         self._states.append(state)
         self._samples.append(state.slopes[self._sampled(state.slopes.size)])
-        self._ws = np.vstack([self._ws, sketch])
+        self._seen = np.vstack([self._seen, sketch])
         if (len(self._states) - 1) * state.slopes.nbytes > _ROOM and len(self._states) > 2:
             del self._states[1], self._samples[0]
 
@@ -140,29 +140,29 @@ class Record:
             self._rows = self._random.choice(size, _SAMPLE, replace=False)
         return self._rows
 
-    def _sketched(self, w: Array) -> Array:
-        """Return a random linear image of w; w itself where it is short."""
-        if w.size <= _SKETCH:
-            return np.pad(w, (0, _SKETCH - w.size))
+    def _sketched(self, scores: Array) -> Array:
+        """Return a random linear image of the scores X w, so that columns of different size count alike."""
+        if scores.size <= _SKETCH:
+            return np.pad(scores, (0, _SKETCH - scores.size))
         if self._buckets is None:
-            self._buckets = self._random.integers(2 * _SKETCH, size=w.size)
-        signed = np.where(self._buckets < _SKETCH, w, -w)
+            self._buckets = self._random.integers(2 * _SKETCH, size=scores.size)
+        signed = np.where(self._buckets < _SKETCH, scores, -scores)
         return np.bincount(self._buckets % _SKETCH, signed, _SKETCH)
 
     def _far(self, sketch: Array) -> bool:
         """Whether w is farther than the resolution from each w with a plane of its own."""
-        if not len(self._ws) or not self.settings.resolution:
+        if not len(self._seen) or not self.settings.resolution:
             return True
-        apart = np.linalg.norm(self._ws - sketch, axis=1)
-        size = np.maximum(np.linalg.norm(self._ws, axis=1), np.linalg.norm(sketch))
+        apart = np.linalg.norm(self._seen - sketch, axis=1)
+        size = np.maximum(np.linalg.norm(self._seen, axis=1), np.linalg.norm(sketch))
         return bool((apart > self.settings.resolution * size).all())
 
     def _off_lines(self, sketch: Array) -> bool:
         """Whether no line through w holds as many w with planes of their own as are allowed."""
         most = self.settings.per_line
-        if len(self._ws) < most:
+        if len(self._seen) < most:
             return True
-        directions = self._ws - sketch
+        directions = self._seen - sketch
         directions /= np.linalg.norm(directions, axis=1, keepdims=True)
         return bool((np.sum(np.abs(directions @ directions.T) > 1.0 - _PARALLEL, axis=1) < most).all())
 
