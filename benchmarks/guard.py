@@ -1,6 +1,6 @@
 """How many answers honest runs need, and whether the owners' guards let them reach their tolerance.
 
-    python benchmarks/guard.py [--data FOLDER] [--sets a9a ...] [--solvers ls_bmrm ...] [--lams 1e-2 1e-4] [--open]
+    python benchmarks/guard.py [--data FOLDER] [--sets a9a ...] [--solvers ls_bmrm ...] [--lams 1e-2 1e-3] [--open]
 
 For each data set and solver, over losses and lam: the most new answers (points that get a plane of their own) and the
 most requests of a run, the longest stretch of new answers without progress on an owner's own portion, and how many runs
@@ -97,7 +97,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path)
     parser.add_argument("--sets", nargs="*", default=["gaussian", "uneven", *FILES])
     parser.add_argument("--solvers", nargs="*", default=SOLVERS)
-    parser.add_argument("--lams", nargs="*", type=float, default=[1e-2, 1e-4])
+    parser.add_argument("--lams", nargs="*", type=float, default=[1e-2, 1e-3])
     parser.add_argument("--rows", type=int, default=4000)
     parser.add_argument("--tol", type=float, default=1e-3)
     parser.add_argument("--seconds", type=float, default=10.0)

@@ -67,7 +67,7 @@ class GuardSettings:
     resolution: float = 1e-4
     per_line: int = 20
     changed: float = 0.004
-    coarse: float = 3e-6
+    coarse: float = 1e-6
 
     def __post_init__(self) -> None:
         least = {
