@@ -54,13 +54,13 @@ class GuardSettings:
     Examples
     --------
     >>> from bmrm.owners import GuardSettings
-    >>> GuardSettings(patience=500).changed
+    >>> GuardSettings(budget=500).changed
     0.004
     """
 
     budget: int = 1000
     repeats: int = 50
-    patience: int = 500
+    patience: int = 600
     progress: float = 1e-4
     slack: float = 10.0
     min_lam: float = 1e-6

@@ -147,7 +147,8 @@ class Record:
         if self._buckets is None:
             self._buckets = self._random.integers(2 * _SKETCH, size=scores.size)
         signed = np.where(self._buckets < _SKETCH, scores, -scores)
-        return np.bincount(self._buckets % _SKETCH, signed, _SKETCH)
+        found: Array = np.bincount(self._buckets % _SKETCH, signed, _SKETCH)
+        return found
 
     def _far(self, sketch: Array) -> bool:
         """Whether w is farther than the resolution from each w with a plane of its own."""
@@ -185,4 +186,3 @@ class Record:
             if largest <= _FLOOR * size or float(np.sum(change)) < least * largest:
                 return False
         return True
-

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from bmrm.losses import Loss
 from bmrm.owners.columns import told
 from bmrm.owners.guard import Guard, GuardTripped, Refused
 from bmrm.owners.masks import Masks, encoded, power_of_two
@@ -19,7 +20,6 @@ from bmrm.owners.quantize import normal, rounded, rounded_down, step_for
 from bmrm.owners.record import Record, Told
 from bmrm.owners.terms import Terms, class_labels, shape, targets
 from bmrm.owners.wire import MOST_BYTES, Message, WireError, packed
-from bmrm.losses import Loss
 from bmrm.risks.base import Array
 from bmrm.risks.linear import LinearLine, LinearPoint
 from bmrm.risks.shard import Missing, Shard

@@ -60,9 +60,7 @@ class ConvexityCheck:
     bmrm.risks.liars.LiarError: a: its answers 1 and 2 exclude each other: by answer 2 its risk is at least 3 where ...
     """
 
-    def __init__(
-        self, names: Sequence[str], floor: float, coarse: Callable[[Array], float] | None = None
-    ) -> None:
+    def __init__(self, names: Sequence[str], floor: float, coarse: Callable[[Array], float] | None = None) -> None:
         self.names, self.floor, self.coarse = list(names), floor, coarse
         self.evaluations = 0
         self._witnesses = [_Witness() for _ in names]
@@ -90,9 +88,7 @@ class ConvexityCheck:
             short = 0.0 if self.coarse is None else float(found["rounding"][place][1])
             self._look_at(shard, w, value, a, offset, short)
 
-    def _look_at(
-        self, shard: int, w: Array, value: float, a: Array | None, offset: float | None, short: float
-    ) -> None:
+    def _look_at(self, shard: int, w: Array, value: float, a: Array | None, offset: float | None, short: float) -> None:
         witness = self._witnesses[shard]
         if np.isposinf(value):
             return  # too far out for floating point, which is no lie

@@ -329,9 +329,7 @@ class RemoteRisk(Risk):
         return RemotePoint(self, self.parts, w) if remembered is None else remembered.recalled(self, self.parts, w)
 
 
-def watch(
-    risk: Risk, parts: Parts, names: Sequence[str], coarse: Callable[[Array], float] | None = None
-) -> None:
+def watch(risk: Risk, parts: Parts, names: Sequence[str], coarse: Callable[[Array], float] | None = None) -> None:
     """Check all answers from now on: against earlier ones, and now and then by asking again.
 
     Parameters
