@@ -31,7 +31,7 @@ _SETTINGS = GuardSettings()
 @click.option("--masked-only", type=click.IntRange(min=2), metavar="OWNERS",
               help="Answer under masks only, in runs of at least so many owners.")  # fmt: skip
 @click.option("--guard-budget", type=click.IntRange(min=1), default=_SETTINGS.budget, show_default=True,
-              help="New answers in all, over all runs; a training takes some hundreds. Raise it for several runs.")  # fmt: skip
+              help="New answers in all, over all runs; a training takes some hundreds.")  # fmt: skip
 @click.option("--guard-patience", type=click.IntRange(min=1), default=_SETTINGS.patience, show_default=True,
               help="New answers of a run without progress on these rows, until it stops.")  # fmt: skip
 @click.option("--guard-changed", type=click.FloatRange(0.0, 1.0), default=_SETTINGS.changed, show_default=True,
@@ -41,7 +41,7 @@ _SETTINGS = GuardSettings()
 @click.option("--guard-line", type=click.IntRange(min=2), default=_SETTINGS.per_line, show_default=True,
               help="New answers on one straight line.")  # fmt: skip
 @click.option("--guard-coarse", type=click.FloatRange(min=0.0), default=_SETTINGS.coarse, show_default=True,
-              help="What rounding may cost the certificate, as a share of the risk at 0; 0 for exact numbers.")  # fmt: skip
+              help="What rounding may cost the certificate, as a share of the risk at 0; 0: exact.")  # fmt: skip
 @click.option("--guard-slack", type=click.FloatRange(min=1.0), default=_SETTINGS.slack, show_default=True,
               help="How far out w may be, in multiples of the ball that lam and the risk at 0 imply.")  # fmt: skip
 @click.option("--min-lam", type=click.FloatRange(min=0.0), default=_SETTINGS.min_lam, show_default=True,

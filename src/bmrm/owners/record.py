@@ -147,8 +147,7 @@ class Record:
         if self._buckets is None:
             self._buckets = self._random.integers(2 * _SKETCH, size=scores.size)
         signed = np.where(self._buckets < _SKETCH, scores, -scores)
-        found: Array = np.bincount(self._buckets % _SKETCH, signed, _SKETCH)
-        return found
+        return np.bincount(self._buckets % _SKETCH, signed, _SKETCH).astype(np.float64)
 
     def _far(self, sketch: Array) -> bool:
         """Whether w is farther than the resolution from each w with a plane of its own."""
