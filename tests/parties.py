@@ -13,7 +13,7 @@ from bmrm.owners.client import DirectChannel
 
 # Exact numbers, without end: what a test of the sums needs, and no owner should allow.
 OPEN = bmrm.owners.GuardSettings(
-    budget=10**6, patience=10**6, min_lam=1e-9, resolution=0.0, per_line=10**6, changed=0.0, coarse=0.0
+    budget=10**6, losses=100, patience=10**6, min_lam=1e-9, resolution=0.0, per_line=10**6, changed=0.0, coarse=0.0
 )
 
 

@@ -263,6 +263,21 @@ def test_requests_without_end(data):
         [risk.evaluate(np.zeros(5)) for _ in range(20)]
 
 
+def test_another_loss_is_no_second_budget(data):
+    """Nor are other numbers of columns or an intercept: the rows' slopes are compared with all that was told."""
+    owner = bmrm.Owner(data, guard=GuardSettings(losses=1))
+    w = np.full(5, 0.1)
+    with OwnersRisk([owner], "logistic", lam=0.1, checked=False) as risk:
+        value, _ = risk.evaluate(w)
+        assert owner.answers == 2
+    with OwnersRisk([owner], "logistic", lam=0.01, intercept=True, checked=False) as risk:
+        assert risk.evaluate(np.append(w, 0.0))[0] == pytest.approx(value, abs=1e-4)
+    assert owner.answers == 2
+    for loss in ("hinge", bmrm.losses.HuberHinge(h=0.5)):
+        with pytest.raises(Refused, match="answers for 1 loss, with the same parameters"):
+            OwnersRisk([owner], loss, lam=0.1)
+
+
 def test_a_penalty_too_weak(data):
     owners = parties(*data, guard=GuardSettings(min_lam=1e-3))
     with pytest.raises(Refused, match=r"owner 0 refused: lam is 0\.0001; this owner accepts 0\.001"):

@@ -32,6 +32,8 @@ _SETTINGS = GuardSettings()
               help="Answer under masks only, in runs of at least so many owners.")  # fmt: skip
 @click.option("--guard-budget", type=click.IntRange(min=1), default=_SETTINGS.budget, show_default=True,
               help="New answers in all, over all runs; a training takes some hundreds.")  # fmt: skip
+@click.option("--guard-losses", type=click.IntRange(min=1), default=_SETTINGS.losses, show_default=True,
+              help="Different losses that are answered for until it is started again.")  # fmt: skip
 @click.option("--guard-patience", type=click.IntRange(min=1), default=_SETTINGS.patience, show_default=True,
               help="New answers of a run without progress on these rows, until it stops.")  # fmt: skip
 @click.option("--guard-changed", type=click.FloatRange(0.0, 1.0), default=_SETTINGS.changed, show_default=True,
@@ -61,8 +63,8 @@ def serve(file: Path, **options: Any) -> int:
     first: Any = {"auto": "auto", "true": True, "false": False}[options["zero_based"]]
     text = inner_is_text(file)
     guard = GuardSettings(
-        budget=options["guard_budget"], patience=options["guard_patience"], slack=options["guard_slack"],
-        changed=options["guard_changed"], resolution=options["guard_resolution"], per_line=options["guard_line"],
+        budget=options["guard_budget"], losses=options["guard_losses"], patience=options["guard_patience"],
+        slack=options["guard_slack"], changed=options["guard_changed"], resolution=options["guard_resolution"], per_line=options["guard_line"],
         coarse=options["guard_coarse"], min_lam=options["min_lam"],
     )  # fmt: skip
     owner = Owner(

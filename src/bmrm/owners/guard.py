@@ -34,6 +34,8 @@ class GuardSettings:
         New answers in all, over all runs: points that get a plane of their own.
     repeats : int
         Other answers for each new one of the budget; they are made of earlier planes.
+    losses : int
+        Different losses, parameters included, that are answered for; one against the rest counts once.
     patience : int
         New answers of a run without progress on the owner's own portion of the objective.
     progress : float
@@ -60,6 +62,7 @@ class GuardSettings:
 
     budget: int = 1000
     repeats: int = 50
+    losses: int = 1
     patience: int = 600
     progress: float = 1e-4
     slack: float = 10.0
@@ -71,7 +74,7 @@ class GuardSettings:
 
     def __post_init__(self) -> None:
         least = {
-            "budget": 1, "repeats": 0, "patience": 1, "progress": 0.0, "slack": 1.0, "min_lam": 0.0, "resolution": 0.0,
+            "budget": 1, "repeats": 0, "losses": 1, "patience": 1, "progress": 0.0, "slack": 1.0, "min_lam": 0.0, "resolution": 0.0,
             "per_line": 2, "changed": 0.0, "coarse": 0.0,
         }  # fmt: skip
         for name, limit in least.items():

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import pickle
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -80,6 +82,7 @@ class Owner:
         self.stopped: str | None = None
         self.answers = self.requests = 0
         self._records: dict[str, Record] = {}
+        self._losses: set[str] = set()
         self._busy = threading.Lock()
         rows = self.data.n_examples if self.data.weight is None else int(np.count_nonzero(self.data.weight))
         if rows < min_rows:
@@ -97,12 +100,19 @@ class Owner:
         self.stopped = reason
         self.log.noted(peer, "stopped", reason)
 
-    def record(self, terms: Terms, floor: float) -> Record:
-        """Return what has been told with the loss and the targets of the terms: one record for all lam."""
-        key = json.dumps([
-            terms.loss, terms.loss_parameters, terms.n_features, terms.intercept, terms.classes, terms.positive,
-        ])  # fmt: skip
-        return self._records.setdefault(key, Record(self.guard, floor))
+    def record(self, terms: Terms, y: Any, floor: float) -> Record:
+        """Return what has been told with the loss of the terms and these targets: one record for all lam and columns.
+
+        Answers for two losses together say more than the record of each knows of, so losses are counted.
+        """
+        loss = json.dumps([terms.loss, terms.loss_parameters], sort_keys=True)
+        if loss not in self._losses and len(self._losses) >= self.guard.losses:
+            raise Refused(
+                f"this owner answers for {self.guard.losses} loss, with the same parameters, until it is started again"
+            )
+        self._losses.add(loss)
+        digest = hashlib.sha256(pickle.dumps(y, protocol=4)).hexdigest()
+        return self._records.setdefault(loss + digest, Record(self.guard, floor))
 
     def asked(self) -> None:
         """Count a request; raise GuardTripped when there have been too many."""

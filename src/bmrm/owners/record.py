@@ -117,11 +117,11 @@ class Record:
         if self._far(sketch) and self._differs(point) and self._off_lines(sketch):
             state = State(slopes, point.plane_offset, float(np.max(np.abs(slopes))))
             self._keep(state, sketch)
-            return Told(state, point.value, q + point.rounding, True)
+            return Told(state, point.value, rounded_up(q + point.rounding, q), True)
         scores = point.factors[1]
         state = max(self._states, key=lambda each: each.at(scores))
         value = min(state.at(scores), point.value)
-        return Told(state, value, q + rounded_up(point.value + point.rounding - value, q), False)
+        return Told(state, value, rounded_up(q + point.value + point.rounding - value, q), False)
 
     def _keep(self, state: State, sketch: Array) -> None:
         assert state.slopes is not None

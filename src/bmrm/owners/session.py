@@ -140,7 +140,7 @@ class Session:
         start = made.touch(np.zeros(made.dim))
         masks = Masks() if terms.masked else None
         step = 0.0 if terms.masked else self._step(terms, loss, start.value)
-        record = self.owner.record(terms, loss.floor)
+        record = self.owner.record(terms, y, loss.floor)
         self._runs[risk] = _Run(terms, made.dim, mass, start.value, loss.floor, masks, record, step)
         size = power_of_two(max(abs(start.value), float(np.max(np.abs(start.subgradient), initial=0.0))))
         more = {"grid": step} if masks is None else {"key": masks.public.hex(), "size": size}
