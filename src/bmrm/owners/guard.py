@@ -74,8 +74,8 @@ class GuardSettings:
 
     def __post_init__(self) -> None:
         least = {
-            "budget": 1, "repeats": 0, "losses": 1, "patience": 1, "progress": 0.0, "slack": 1.0, "min_lam": 0.0, "resolution": 0.0,
-            "per_line": 2, "changed": 0.0, "coarse": 0.0,
+            "budget": 1, "repeats": 0, "losses": 1, "patience": 1, "progress": 0.0, "slack": 1.0, "min_lam": 0.0,
+            "resolution": 0.0, "per_line": 2, "changed": 0.0, "coarse": 0.0,
         }  # fmt: skip
         for name, limit in least.items():
             value = getattr(self, name)

@@ -36,7 +36,7 @@ class OwnerParts(Parts):
     Attributes
     ----------
     best, zero : float or None
-        The best objective so far and that at w = 0, which the owners' guards compare.
+        The best objective so far and that at w = 0, as requests say; the owners' guards do not believe them.
     """
 
     placed: OwnersPlaced
