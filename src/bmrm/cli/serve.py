@@ -64,8 +64,8 @@ def serve(file: Path, **options: Any) -> int:
     text = inner_is_text(file)
     guard = GuardSettings(
         budget=options["guard_budget"], losses=options["guard_losses"], patience=options["guard_patience"],
-        slack=options["guard_slack"], changed=options["guard_changed"], resolution=options["guard_resolution"], per_line=options["guard_line"],
-        coarse=options["guard_coarse"], min_lam=options["min_lam"],
+        slack=options["guard_slack"], changed=options["guard_changed"], resolution=options["guard_resolution"],
+        per_line=options["guard_line"], coarse=options["guard_coarse"], min_lam=options["min_lam"],
     )  # fmt: skip
     owner = Owner(
         read(file, zero_based=first) if text else read(file), str(file), min_rows=options["min_rows"],
