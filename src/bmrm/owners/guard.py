@@ -68,7 +68,7 @@ class GuardSettings:
     slack: float = 10.0
     min_lam: float = 1e-6
     resolution: float = 1e-4
-    per_line: int = 20
+    per_line: int = 40
     changed: float = 0.004
     coarse: float = 1e-6
 

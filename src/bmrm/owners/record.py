@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _SKETCH = 64  # numbers kept of the scores at a w: lengths are within about 12 %, points of a line stay on a line
 _SAMPLE = 2048  # rows that are compared first
 _ROOM = 1 << 29  # bytes of slopes; the oldest are forgotten
-_PARALLEL = 1e-6  # 1 - |cosine| of directions that count as one line: an angle of 1.4e-3
+_PARALLEL = 1e-12  # 1 - |cosine| of directions that count as one line: what rounding leaves of an exact one, with room
 _FEWEST = 2.0  # rows: the difference of two answers is never one row
 _FLOOR = 1e-12  # of the largest slope: no change
 

@@ -152,8 +152,8 @@ class OwnersRisk(RemoteRisk):
     >>> X = np.linspace(-1.0, 1.0, 400).reshape(200, 2)
     >>> y = np.where(X[:, 0] > 0, 1, -1)
     >>> owners = [bmrm.Owner((X[::2], y[::2])), bmrm.Owner((X[1::2], y[1::2]))]
-    >>> with bmrm.OwnersRisk(owners, "hinge", lam=0.01, masked=True) as risk:
-    ...     bmrm.solve(risk.problem, tol=1e-6).converged
+    >>> with bmrm.OwnersRisk(owners, "logistic", lam=0.01, masked=True) as risk:
+    ...     bmrm.solve(risk.problem, tol=1e-3).converged
     True
     """
 
