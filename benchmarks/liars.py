@@ -18,6 +18,8 @@ from bmrm.owners.session import Session
 from bmrm.owners.wire import Message
 from bmrm.risks.liars import LiarError
 
+# Guards that answer all, in exact numbers: runs go on to a tolerance of 1e-5.
+OPEN = bmrm.owners.GuardSettings(budget=10**6, patience=10**6, resolution=0.0, per_line=10**6, changed=0.0, coarse=0.0)
 KINDS = ("sign flip", "noise 10%", "noise 50%", "NaN", "stale w", "honest")
 RUNS = list(itertools.product(("hinge", "logistic", "squared_hinge", "least_squares"), ("bmrm", "ls_bmrm", "lbfgs")))
 
@@ -63,7 +65,7 @@ class LyingOwner(bmrm.Owner):
     """An owner that lies in one way."""
 
     def __init__(self, data, kind, seed):
-        super().__init__(data, "the liar")
+        super().__init__(data, "the liar", guard=OPEN)
         self.kind, self.seed = kind, seed
 
     @contextmanager
@@ -87,7 +89,7 @@ def run(kind, seed):
     scores = X @ rng.normal(size=d) + rng.normal(size=600)
     y = scores if loss == "least_squares" else np.sign(scores)
     liar = LyingOwner((X[2::3], y[2::3]), kind, seed)
-    owners = [bmrm.Owner((X[s::3], y[s::3]), f"owner {s}") for s in range(2)] + [liar]
+    owners = [bmrm.Owner((X[s::3], y[s::3]), f"owner {s}", guard=OPEN) for s in range(2)] + [liar]
     with bmrm.OwnersRisk(owners, loss, lam=10.0 ** rng.uniform(-4, -1), intercept=bool(seed % 2)) as risk:
         try:
             bmrm.solve(risk.problem, solver, tol=1e-5, max_iter=100)

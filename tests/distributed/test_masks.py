@@ -8,7 +8,7 @@ from parties import parties, recorded, rows
 
 import bmrm
 from bmrm import ContradictionError, LinearRisk, OwnersRisk, Problem, solve
-from bmrm.owners import GuardSettings, Refused
+from bmrm.owners import Refused
 from bmrm.owners.masks import Masks, decoded, encoded, power_of_two
 from bmrm.owners.wire import unpacked
 
@@ -91,7 +91,6 @@ def drawn():
 
 
 PROBLEMS = list(drawn())
-PATIENT = GuardSettings(patience=10**6)  # where a step is coarse, nothing improves for long
 
 
 @pytest.mark.parametrize(("X", "y", "loss", "regularizer", "lam", "intercept"), PROBLEMS, ids=range(40))
@@ -99,7 +98,7 @@ def test_the_certificate_is_a_proof(X, y, loss, regularizer, lam, intercept):
     one = solve(Problem(LinearRisk(X, y, loss, intercept=intercept), regularizer, lam), "ls_bmrm", tol=1e-9)
     for scale in (2.0**-40, 2.0**-12, 2.0**-7):
         options = {"lam": lam, "regularizer": regularizer, "intercept": intercept}
-        with OwnersRisk(parties(X, y, guard=PATIENT), loss, masked=True, scale=scale, **options) as risk:
+        with OwnersRisk(parties(X, y), loss, masked=True, scale=scale, **options) as risk:
             result = solve(risk.problem, "ls_bmrm", tol=1e-6, max_iter=200 if scale == 2.0**-40 else 15)
         assert result.certificate.lower <= one.certificate.upper
         assert one.certificate.lower <= result.certificate.upper
@@ -115,7 +114,7 @@ def test_without_the_charge_it_would_be_none():
         if intercept or regularizer != "l2":
             continue
         one = solve(Problem(LinearRisk(X, y, loss), regularizer, lam), "ls_bmrm", tol=1e-9)
-        with OwnersRisk(parties(X, y, guard=PATIENT), loss, lam=lam, masked=True, scale=2.0**-7) as risk:
+        with OwnersRisk(parties(X, y), loss, lam=lam, masked=True, scale=2.0**-7) as risk:
             risk.parts.lowered = risk.parts.error = 0.0
             try:
                 result = solve(risk.problem, "ls_bmrm", tol=1e-6, max_iter=15)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from commands import good
 from coordinators import TERMS, Coordinator, ask, share, total
-from parties import parties, rows
+from parties import OPEN, parties, rows
 
 import bmrm
 from bmrm import DataError, OwnersRisk, solve
@@ -117,6 +117,7 @@ def test_a_step_that_shows_one_owner_alone(data):
 
 def friends(X, y, n=3, **options):
     """Return owners who know each other's fingerprints."""
+    options = {"guard": OPEN} | options
     identities = [Identity() for _ in range(n)]
     peers = [identity.fingerprint for identity in identities]
     return [

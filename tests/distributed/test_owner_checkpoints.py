@@ -55,7 +55,7 @@ def test_another_session_goes_on(solver, regularizer, masked, data, tmp_path):
     owners, file = parties(X, y), tmp_path / "run"
     with OwnersRisk(owners, "logistic", **options) as risk:
         part = solve(risk.problem, solver, tol=1e-4, max_iter=3, checkpoint=file)
-    before = [owner.answers for owner in owners]
+    before = [owner.requests for owner in owners]
     again = parties(X, y)[::-1] if not masked else owners  # started anew, in another order
     with OwnersRisk(again, "logistic", **options) as risk:
         rest = solve(risk.problem, solver, tol=1e-4, checkpoint=Checkpoint(file, resume=True))
@@ -64,7 +64,7 @@ def test_another_session_goes_on(solver, regularizer, masked, data, tmp_path):
     assert rest.certificate.lower <= one.certificate.upper
     assert one.certificate.lower <= rest.certificate.upper
     if masked:  # the record of answers goes on
-        assert all(owner.answers > n for owner, n in zip(owners, before))
+        assert all(owner.requests > n for owner, n in zip(owners, before))
     assert all(owner.stopped is None for owner in again)
 
 

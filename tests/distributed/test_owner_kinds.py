@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from commands import good, run
-from parties import channel, halves, parties, served
+from parties import OPEN, channel, halves, parties, served
 
 import bmrm
 from bmrm import LinearRisk, OwnersRisk, Problem, solve
@@ -39,7 +39,7 @@ def test_sets_of_labels_by_name(masked, rng):
     X = rng.normal(size=(300, 4))
     sets = sets_of(X)
     Y = np.array([[f"tag {j}" in own for j in range(3)] for own in sets], dtype=float)
-    owners = [bmrm.Owner((X[s::2], sets[s::2]), f"owner {s}") for s in range(2)]
+    owners = [bmrm.Owner((X[s::2], sets[s::2]), f"owner {s}", guard=OPEN) for s in range(2)]
     with OwnersRisk(owners, "multilabel_hinge", lam=0.01, masked=masked) as risk:
         assert risk.classes.tolist() == ["tag 0", "tag 1", "tag 2"]
         same_optimum(risk, LinearRisk(X, Y, "multilabel_hinge"))
@@ -49,7 +49,10 @@ def test_a_matrix_of_labels_and_one_with_fewer_columns(rng):
     X = rng.normal(size=(300, 4))
     Y = (X[:, :3] > 0.0).astype(float)
     Y[150:, 2] = 0.0
-    owners = [bmrm.Owner((X[:150], Y[:150]), "wide"), bmrm.Owner((X[150:], Y[150:, :2]), "narrow")]
+    owners = [
+        bmrm.Owner((X[:150], Y[:150]), "wide", guard=OPEN),
+        bmrm.Owner((X[150:], Y[150:, :2]), "narrow", guard=OPEN),
+    ]
     with OwnersRisk(owners, "multilabel_hinge", lam=0.01, intercept=True) as risk:
         same_optimum(risk, LinearRisk(X, Y, "multilabel_hinge", intercept=True))
     with pytest.raises(Refused, match="wide refused: this owner's matrix of labels has 3 columns, but the run 2"):
@@ -60,14 +63,14 @@ def test_labels_that_are_alone_are_told_to_nobody(rng):
     X = rng.normal(size=(120, 4))
     alone = [(f"name of row {i}",) for i in range(120)]
     with pytest.raises(Refused, match="no classes: 120 different ones in 120 rows") as said:
-        OwnersRisk([bmrm.Owner((X, alone))], "multilabel_hinge", lam=0.1)
+        OwnersRisk([bmrm.Owner((X, alone), guard=OPEN)], "multilabel_hinge", lam=0.1)
     assert "name of row" not in str(said.value)
-    owner = bmrm.Owner((X, sets_of(X)))
+    owner = bmrm.Owner((X, sets_of(X)), guard=OPEN)
     with pytest.raises(Refused, match="labels that are not among the 2 classes of the run") as said:
         OwnersRisk([owner], "multilabel_hinge", lam=0.1, classes=["tag 0", "tag 1"])
     assert "tag 2" not in str(said.value)
     with pytest.raises(Refused, match="has numbers for each row, no labels"):
-        OwnersRisk([bmrm.Owner((X, X[:, :2]))], "multilabel_hinge", lam=0.1)
+        OwnersRisk([bmrm.Owner((X, X[:, :2]), guard=OPEN)], "multilabel_hinge", lam=0.1)
 
 
 @pytest.mark.parametrize("loss", ["hierarchical_hinge", "hierarchical_softmax"])
@@ -141,7 +144,7 @@ def test_a_tree_too_large_for_an_owner(rng):
 def test_terms_of_another_make(wrong, rng):
     """Whatever the terms say, the owner answers with a refusal and serves on."""
     X = rng.normal(size=(300, 4))
-    owner = bmrm.Owner((X, np.arange(300) % 3))
+    owner = bmrm.Owner((X, np.arange(300) % 3), guard=OPEN)
     way = channel(owner)
     terms = {
         "loss": "hierarchical_hinge", "loss_parameters": {"tree": {"parents": [-1, -1, 0]}}, "regularizer": "l2",
@@ -161,7 +164,10 @@ def test_terms_of_another_make(wrong, rng):
 def test_several_numbers(M, masked, rng):
     X = rng.normal(size=(300, 4))
     Y = X[:, :2] + rng.normal(size=(300, 2))
-    owners = [bmrm.Owner((X[:150], Y[:150]), "one"), bmrm.Owner((X[150:], [tuple(own) for own in Y[150:]]), "two")]
+    owners = [
+        bmrm.Owner((X[:150], Y[:150]), "one", guard=OPEN),
+        bmrm.Owner((X[150:], [tuple(own) for own in Y[150:]]), "two", guard=OPEN),
+    ]
     with OwnersRisk(owners, MultivariateRegression(M), lam=0.01, masked=masked) as risk:
         same_optimum(risk, LinearRisk(X, Y, MultivariateRegression(M)))
 
@@ -169,7 +175,10 @@ def test_several_numbers(M, masked, rng):
 def test_numbers_that_differ_from_owner_to_owner(rng):
     X = rng.normal(size=(300, 4))
     for second in (X[150:, :3], X[150:, 0], [tuple(X[i, : 1 + i % 2]) for i in range(150)]):
-        owners = [bmrm.Owner((X[:150], X[:150, :2]), "one"), bmrm.Owner((X[150:], second), "two")]
+        owners = [
+            bmrm.Owner((X[:150], X[:150, :2]), "one", guard=OPEN),
+            bmrm.Owner((X[150:], second), "two", guard=OPEN),
+        ]
         with pytest.raises(OwnerError, match=r"two: its rows have \w+ numbers to predict; expected 2"):
             OwnersRisk(owners, "multivariate_regression", lam=0.1)
 
@@ -179,13 +188,15 @@ def test_an_owner_that_tells_no_number_of_numbers(rng, monkeypatch):
     monkeypatch.setattr(Session, "_hello", lambda self, *given: hello(self, *given) | {"targets": "many"})
     X = rng.normal(size=(300, 4))
     with pytest.raises(OwnerError, match="owner: answers 'hello' with targets 'many'; expected a whole number"):
-        OwnersRisk([bmrm.Owner((X, X[:, :2]))], "multivariate_regression", lam=0.1)
+        OwnersRisk([bmrm.Owner((X, X[:, :2]), guard=OPEN)], "multivariate_regression", lam=0.1)
 
 
 def test_no_label_leaves_an_owner_that_is_not_told(rng):
     """Labels that are given by the coordinator are not asked for."""
     X = rng.normal(size=(300, 4))
-    owners = [bmrm.Owner(part, f"owner {s}") for s, part in enumerate(halves(X, (X[:, :3] > 0.0).astype(float)))]
+    owners = [
+        bmrm.Owner(part, f"owner {s}", guard=OPEN) for s, part in enumerate(halves(X, (X[:, :3] > 0.0).astype(float)))
+    ]
     with OwnersRisk(owners, MultilabelHinge(n_classes=3), lam=0.1, classes=[0, 1, 2]):
         pass
     assert all(entry["what"] != "classes" for owner in owners for entry in owner.log.entries)
@@ -200,7 +211,7 @@ def test_the_threshold_of_labels_by_sums(rng):
     above, below, share = f[Y].mean(), f[~Y].mean(), Y.mean()
     spread = share * f[Y].var() + (1.0 - share) * f[~Y].var()
     expected = 0.5 * (above + below) + spread / (above - below) * np.log((1.0 - share) / share)
-    parts = [bmrm.Owner((X[s::2], sets[s::2]), f"owner {s}") for s in range(2)]
+    parts = [bmrm.Owner((X[s::2], sets[s::2]), f"owner {s}", guard=OPEN) for s in range(2)]
     with Owners(parts) as owners:
         found = label_threshold(owners, ["tag 0", "tag 1", "tag 2"], coef, constants, 0.01, "l2")
         assert found == pytest.approx(expected, rel=1e-9)
@@ -215,7 +226,7 @@ def test_a_threshold_that_cannot_be_asked_for(rng, tmp_path, monkeypatch):
     for options, says in ((["--masked", "--no-intercept"], "under masks there are no sums"), ([], "refused: enough")):
         if not options:
             monkeypatch.setattr("bmrm.cli.owners.label_threshold", refusing)
-        owners = [bmrm.Owner((X[s::2], sets_of(X[s::2])), f"owner {s}") for s in range(2)]
+        owners = [bmrm.Owner((X[s::2], sets_of(X[s::2])), f"owner {s}", guard=OPEN) for s in range(2)]
         with served(owners) as addresses:
             result = good("train", "--owners", ",".join(addresses), *common, *options)
         assert f"the threshold of labels is 0 ({says}" in result.stderr
@@ -246,7 +257,7 @@ def test_command_line(rng, tmp_path, monkeypatch):
     ):
         data = bmrm.read(f"{name}.svm")
         labels = data.y if isinstance(data.y, list) else np.asarray(data.y)
-        owners = [bmrm.Owner((data.X[s::2], labels[s::2]), f"owner {s}") for s in range(2)]
+        owners = [bmrm.Owner((data.X[s::2], labels[s::2]), f"owner {s}", guard=OPEN) for s in range(2)]
         common = ["--loss", loss, "--lam", "1e-3", "--tol", "1e-5", *options]
         with served(owners) as addresses:
             good("train", "--owners", ",".join(addresses), "--model", "o.bmrm", *common)

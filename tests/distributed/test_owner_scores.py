@@ -118,7 +118,7 @@ def test_requests_by_hand(data):
 
 def test_the_budget_counts_scores_and_sums_for_slopes(data):
     owners = parties(*data, allow_scores=True, guard=GuardSettings(budget=6))
-    with OwnersRisk(owners, "roc_area", lam=0.1) as risk, pytest.raises(Refused, match="6 answers have been given"):
+    with OwnersRisk(owners, "roc_area", lam=0.1) as risk, pytest.raises(Refused, match="6 new answers have been given"):
         [risk.evaluate(np.full(5, 0.1 * k)) for k in range(1, 9)]
     assert owners[0].answers == 6
     assert owners[0].stopped is not None

@@ -9,7 +9,7 @@ import struct
 import numpy as np
 import pytest
 from catalogue import all_losses, sample_for
-from parties import halves, labels_of, parties, recorded, rows, served
+from parties import OPEN, halves, labels_of, parties, recorded, rows, served
 from scipy import sparse
 
 import bmrm
@@ -32,9 +32,9 @@ def test_same_optimum_as_in_one_place(loss, intercept):
         return
     one = LinearRisk(X, y, loss, groups=groups, intercept=intercept)
     classes = labels_of(loss, y)
-    allowed = needs_scores(loss)
+    allowed, parts = needs_scores(loss), halves(X, y, groups)
     owners = [
-        bmrm.Owner(part, f"owner {s}", min_rows=1, allow_scores=allowed) for s, part in enumerate(halves(X, y, groups))
+        bmrm.Owner(part, f"owner {s}", min_rows=1, allow_scores=allowed, guard=OPEN) for s, part in enumerate(parts)
     ]
     with OwnersRisk(owners, loss, lam=0.05, intercept=intercept, classes=classes) as risk:
         assert isinstance(risk, OwnersScoresRisk) == allowed
@@ -92,8 +92,8 @@ def test_weights_text_labels_and_sparse_rows(rng):
     weight, words = rng.uniform(0.0, 2.0, size=300), np.where(y > 0, "yes", "no")
     one = LinearRisk(X, y, "hinge", sample_weight=weight)
     owners = [
-        bmrm.Owner((sparse.csr_array(X[:100]), words[:100], None, weight[:100]), "one"),
-        bmrm.Owner((X[100:], words[100:], None, weight[100:]), "two"),
+        bmrm.Owner((sparse.csr_array(X[:100]), words[:100], None, weight[:100]), "one", guard=OPEN),
+        bmrm.Owner((X[100:], words[100:], None, weight[100:]), "two", guard=OPEN),
     ]
     with OwnersRisk(owners, "hinge", lam=0.1) as risk:
         assert risk.evaluate(np.ones(5))[0] == pytest.approx(one.evaluate(np.ones(5))[0], rel=1e-12)
@@ -106,7 +106,7 @@ def test_classes_of_several_owners(rng):
     one = LinearRisk(X, y - 5, "softmax", intercept=True)
     ordered = np.argsort(y, kind="stable")  # the first owner has no row of the last class
     parts = [ordered[:190], ordered[190:]]
-    owners = [bmrm.Owner((X[part], y[part]), f"owner {s}") for s, part in enumerate(parts)]
+    owners = [bmrm.Owner((X[part], y[part]), f"owner {s}", guard=OPEN) for s, part in enumerate(parts)]
     with OwnersRisk(owners, "softmax", lam=0.01, intercept=True) as risk:
         assert risk.unpenalized == one.unpenalized
         w = rng.normal(size=risk.dim)

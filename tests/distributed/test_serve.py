@@ -63,7 +63,7 @@ def test_two_owners_and_a_coordinator(files):
         first.send_signal(signal.SIGTERM)
         _, said = first.communicate(timeout=SECONDS)
         assert first.returncode == 0
-        assert re.fullmatch(r"\d+ answers were given\n", said)
+        assert re.fullmatch(r"\d+ answers were given, \d+ of them new\n", said)
         assert f"{one}: cannot be reached" in bad("train", "--owners", owners, *mine, "--model", "y.bmrm")
     good("train", "both.svm", *common, "--model", "both.bmrm")
     masked, both = bmrm.load("masked.bmrm"), bmrm.load("both.bmrm")

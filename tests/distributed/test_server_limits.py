@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from commands import bad
 from coordinators import TERMS, ask
-from parties import certificates, channel, parties, rows, served
+from parties import OPEN, certificates, channel, given_back, parties, rows, served
 from scipy import sparse
 
 import bmrm
@@ -153,7 +153,7 @@ def test_a_peer_that_does_not_read(rng):
         request |= {"point": {"number": 1, "w": 0, "line": None, "t": 0.0}, "wants": ["subgradient"]}
         deaf.sendall(packed(Message(request, (np.zeros(2_000_000),))))
         until(lambda: any(entry["what"] == "disconnected" for entry in owner.log.entries))
-        until(lambda: owner.room.left == owner.room.most)
+        until(lambda: given_back(owner))
     assert trains_here(owner)
 
 
@@ -180,7 +180,7 @@ def test_small_requests_for_much_memory(rng):
     assert all("--max-memory" in each["refused"] or "another n_features" in each["refused"] for each in found[1:])
     assert peak < 64_000_000
     way.close()
-    assert owner.room.left == owner.room.most
+    assert given_back(owner)
 
 
 def test_dense_rows_are_not_copied_without_end(data):
@@ -224,7 +224,7 @@ def test_large_bodies_are_refused_by_their_announced_size(data):
             channel_of_it.send(struct.pack("<4sIQ", b"bmr1", 100, 8 * 5 * 17 + 8))
             with pytest.raises(Refused, match="at most 680 are accepted here"):
                 risk.owners.placed.call("hello")
-    assert owner.room.left == owner.room.most
+    assert given_back(owner)
 
 
 def keep(risk, kept):
@@ -245,13 +245,13 @@ def test_points_that_are_kept_are_counted(rng):
         kept.clear()
         assert risk.evaluate(np.full(5, 0.1))[0] > 0.0
         assert owner.room.left > 10_000_000
-    assert owner.room.left == owner.room.most
+    assert given_back(owner)
 
 
 def test_trials_on_a_line_are_counted(rng):
     """Smooth losses keep the scores of each trial."""
     X, y = rows(rng, 20_000)
-    owner = bmrm.Owner((X, y), "owner", max_memory="17MB")
+    owner = bmrm.Owner((X, y), "owner", max_memory="17MB", guard=OPEN)
     with OwnersRisk([owner], "logistic", lam=0.1, checked=False) as risk:
         line = risk.touch(np.zeros(5)).toward(np.full(5, 0.1))
         for k in range(100):

@@ -43,14 +43,22 @@ _SETTINGS, _LIMITS = GuardSettings(), Limits()
               help="A coordinator that is silent for so long is disconnected.")  # fmt: skip
 @click.option("--message-seconds", type=click.FloatRange(min=0.0, min_open=True), default=_LIMITS.message,
               show_default=True, help="For each message as a whole, from its first byte to its last.")  # fmt: skip
-@click.option("--guard-patience", type=click.IntRange(min=1), default=_SETTINGS.patience, show_default=True,
-              help="Answers without an improvement of the best objective announced, until it stops.")  # fmt: skip
 @click.option("--guard-budget", type=click.IntRange(min=1), default=_SETTINGS.budget, show_default=True,
-              help="Answers in all.")  # fmt: skip
+              help="New answers in all, over all runs; a training takes some hundreds.")  # fmt: skip
+@click.option("--guard-losses", type=click.IntRange(min=1), default=_SETTINGS.losses, show_default=True,
+              help="Different losses that are answered for until it is started again.")  # fmt: skip
+@click.option("--guard-patience", type=click.IntRange(min=1), default=_SETTINGS.patience, show_default=True,
+              help="New answers of a run without progress on these rows, until it stops.")  # fmt: skip
+@click.option("--guard-changed", type=click.FloatRange(0.0, 1.0), default=_SETTINGS.changed, show_default=True,
+              help="Share of the rows in which each new answer differs from all others.")  # fmt: skip
+@click.option("--guard-resolution", type=click.FloatRange(min=0.0), default=_SETTINGS.resolution, show_default=True,
+              help="Relative distance of two w below which the second one gets no new answer.")  # fmt: skip
+@click.option("--guard-line", type=click.IntRange(min=2), default=_SETTINGS.per_line, show_default=True,
+              help="New answers on one straight line.")  # fmt: skip
+@click.option("--guard-coarse", type=click.FloatRange(min=0.0), default=_SETTINGS.coarse, show_default=True,
+              help="What rounding may cost the certificate, as a share of the risk at 0; 0: exact.")  # fmt: skip
 @click.option("--guard-slack", type=click.FloatRange(min=1.0), default=_SETTINGS.slack, show_default=True,
-              help="How far out w may be, in multiples of the ball that lam and the objective at 0 imply.")  # fmt: skip
-@click.option("--guard-trust", type=click.FloatRange(min=1.0), default=_SETTINGS.trust, show_default=True,
-              help="How much larger the objective at 0 of all owners may be than that of this one.")  # fmt: skip
+              help="How far out w may be, in multiples of the ball that lam and the risk at 0 imply.")  # fmt: skip
 @click.option("--min-lam", type=click.FloatRange(min=0.0), default=_SETTINGS.min_lam, show_default=True,
               help="The least lam; 0 also allows no regularizer.")  # fmt: skip
 @click.option("--log", type=_PATH, help="Where all that leaves this machine is noted, as JSON lines.")
@@ -61,9 +69,9 @@ _SETTINGS, _LIMITS = GuardSettings(), Limits()
 def serve(file: Path, **options: Any) -> int:
     """Let a coordinator ('bmrm train --owners') ask for sums over the rows of FILE, which stays here.
 
-    Answered are values and subgradients of the mean loss, never rows, and labels or scores of single rows only with
-    --allow-scores. The guard stops
-    answering where the requests are not those of a training run; start again to go on. Ctrl-C ends it.
+    Answers are values and subgradients of the mean loss, rounded, never rows, and labels or scores of single rows only
+    with --allow-scores. The guard answers a w from earlier answers where a new one would show few rows. It stops where
+    the requests are not those of a training run, or the budget is spent; start again to go on. Ctrl-C ends it.
 
     Without --peers the keys of masked runs are not authenticated: a coordinator that exchanges them sees this owner's
     answers in the clear. Each owner makes a key with 'bmrm identity' and gives its fingerprint to the others.
@@ -71,8 +79,9 @@ def serve(file: Path, **options: Any) -> int:
     first: Any = {"auto": "auto", "true": True, "false": False}[options["zero_based"]]
     text = inner_is_text(file)
     guard = GuardSettings(
-        patience=options["guard_patience"], budget=options["guard_budget"], slack=options["guard_slack"],
-        trust=options["guard_trust"], min_lam=options["min_lam"],
+        budget=options["guard_budget"], losses=options["guard_losses"], patience=options["guard_patience"],
+        slack=options["guard_slack"], changed=options["guard_changed"], resolution=options["guard_resolution"],
+        per_line=options["guard_line"], coarse=options["guard_coarse"], min_lam=options["min_lam"],
     )  # fmt: skip
     peers = None if options["peers"] is None else [peer for peer in options["peers"].split(",") if peer.strip()]
     owner = Owner(
@@ -94,7 +103,7 @@ def serve(file: Path, **options: Any) -> int:
             threading.Event().wait()
         except KeyboardInterrupt:
             if not options["quiet"]:
-                click.echo(f"{owner.answers} answers were given", err=True)
+                click.echo(f"{owner.requests} answers were given, {owner.answers} of them new", err=True)
     return 0
 
 

@@ -64,7 +64,9 @@ def answer_of(method: str, arguments: tuple[Any, ...], message: Message, name: s
         return Answer(_numbers(method, arguments, message, name), float(seconds))
     if method in SCORE_METHODS:
         return Answer(score_answer(method, message, name), float(seconds))
-    needed = ("key", "size") if method == "begin" and arguments[1].masked else ()
+    needed: tuple[str, ...] = ()
+    if method == "begin":
+        needed = ("key", "size") if arguments[1].masked else ("grid",)
     return Answer(_entries(method, header, name, needed), float(seconds))
 
 
@@ -113,6 +115,7 @@ _SCHEMA: dict[str, dict[str, tuple[str, Check, bool]]] = {
     "classes": {"labels": (f"a list of at most {MOST_SCORES} numbers or texts", _are_labels, False)},
     "begin": {
         "mass": ("a number above 0", lambda value: _is_number(value) and 0.0 < value <= _MOST_MASS, False),
+        "grid": ("a number, at least 0", lambda value: _is_number(value) and 0.0 <= value <= _MOST_MASS, True),
         "size": ("a power of two", lambda value: _is_number(value) and _is_power(value), True),
         "key": ("a public key", _matches(_KEY), True),
         "identity": ("a fingerprint", _matches(_KEY), True),

@@ -233,6 +233,10 @@ class OwnersScoresRisk(LinearRisk, OwnersRisk):  # type: ignore[misc]
             self.close()
             raise
 
+    def inexact(self, w: Array) -> float:
+        """Return 0: scores are told as they are."""
+        return 0.0
+
     def go_on_without(self, lost: OwnerLost) -> None:
         """Raise the loss: the objective looks at all rows together, those of the lost owner as well."""
         raise OwnerError(

@@ -19,6 +19,7 @@ from bmrm.owners.identity import Identity, fingerprints
 from bmrm.owners.labels import names_told
 from bmrm.owners.log import DepartureLog
 from bmrm.owners.memory import MOST_BYTES, Room
+from bmrm.owners.record import Records
 from bmrm.owners.session import Session
 
 _GONE = 1.0  # seconds until the end of a coordinator that has just gone is noticed
@@ -60,7 +61,9 @@ class Owner:
     stopped : str or None
         Why the guard has stopped it; `resume` lets it answer again.
     answers : int
-        How many evaluations have been answered.
+        How many evaluations got a plane of their own, over all runs.
+    requests : int
+        How many were answered, by new planes or by earlier ones.
 
     Examples
     --------
@@ -99,7 +102,8 @@ class Owner:
             other = "masked_only" if peers is None else "peers"
             raise DataError(f"{self.name}: allow_scores and {other} exclude each other: scores have no masks")
         self.stopped: str | None = None
-        self.answers = 0
+        self.answers = self.requests = 0
+        self.records = Records(self.guard, self.room)
         self._busy, self._sorting = threading.Lock(), threading.Lock()
         self._labels: list[Any] | None = None
         rows = self.data.n_examples if self.data.weight is None else int(np.count_nonzero(self.data.weight))
@@ -118,10 +122,16 @@ class Owner:
         self.stopped = reason
         self.log.noted(peer, "stopped", reason)
 
+    def asked(self) -> None:
+        """Count a request; raise GuardTripped when there have been too many."""
+        self.requests += 1
+        if self.requests > self.guard.budget * (1 + self.guard.repeats):
+            raise GuardTripped(f"{self.requests - 1} requests have been answered, which is all that this owner answers")
+
     def counted(self) -> None:
-        """Count an answer; raise GuardTripped when there have been too many."""
+        """Count a new answer; raise GuardTripped when there have been too many."""
         if self.answers >= self.guard.budget:
-            raise GuardTripped(f"{self.answers} answers have been given, which is all that this owner gives")
+            raise GuardTripped(f"{self.answers} new answers have been given, which is all that this owner gives")
         self.answers += 1
 
     def _with_mine(self, others: frozenset[str]) -> frozenset[str]:

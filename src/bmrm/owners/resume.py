@@ -71,7 +71,7 @@ def check_resumed(risk: OwnersRisk, memory: Memory) -> None:
         raise DataError("the checkpoint has no w with its value that fits the owners' data")
     assert w is not None
     point = risk.at(w)
-    now, room = point.value, _SAME * max(abs(before), abs(risk.at_zero.value)) + 2.0 * risk.noise
+    now, room = point.value, _SAME * max(abs(before), abs(risk.at_zero.value)) + risk.inexact(w)
     # What is told is at most R(w), and at most the rounding below: both times R(w) is between these.
     if not (now <= before + above + room and before <= now + point.rounding + room):
         raise DataError(

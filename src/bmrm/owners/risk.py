@@ -190,8 +190,8 @@ class OwnersRisk(RemoteRisk):
     >>> X = np.linspace(-1.0, 1.0, 400).reshape(200, 2)
     >>> y = np.where(X[:, 0] > 0, 1, -1)
     >>> owners = [bmrm.Owner((X[::2], y[::2])), bmrm.Owner((X[1::2], y[1::2]))]
-    >>> with bmrm.OwnersRisk(owners, "hinge", lam=0.01, masked=True) as risk:
-    ...     bmrm.solve(risk.problem, tol=1e-6).converged
+    >>> with bmrm.OwnersRisk(owners, "logistic", lam=0.01, masked=True) as risk:
+    ...     bmrm.solve(risk.problem, tol=1e-3).converged
     True
     """
 
@@ -269,7 +269,7 @@ class OwnersRisk(RemoteRisk):
         self._session, self._seen = secrets.token_hex(8), None
         self.parts = MaskedParts(placed, terms, self.dim, scale) if self.masked else OwnerParts(placed, terms, self.dim)
         if checked and not self.masked:
-            watch(self, self.parts, self.owners.names)
+            watch(self, self.parts, self.owners.names, self.parts.coarse)
         self.parts.watchers.append(self._note)
         self.at_zero = self.touch(np.zeros(self.dim))
         for name, (_, value) in zip(self.owners.names, self.at_zero.find("value")[0]):
@@ -278,7 +278,7 @@ class OwnersRisk(RemoteRisk):
         self.parts.zero = self.parts.best = self.at_zero.value
         if isinstance(self.parts, MaskedParts):
             self.noise = 2.0 * self.parts.error
-            self.parts.charge(self, self._bound, self.lam)
+        self.parts.charge(self, self._bound, self.lam)
 
     def go_on_without(self, lost: OwnerLost) -> None:
         """Begin again for the rows of the other owners, at least three of them; what was known of R is void.
@@ -329,6 +329,10 @@ class OwnersRisk(RemoteRisk):
         if w.shape != (self.dim,):
             raise ValueError(f"w has shape {w.shape}, expected ({self.dim},)")
         return OwnersPoint(self, self.parts, w)
+
+    def inexact(self, w: Array) -> float:
+        """Return how much a rounded value or plane may be too high at w."""
+        return 2.0 * self.noise + self.parts.coarse(w)
 
     @property
     def memory(self) -> Memory | None:

@@ -31,7 +31,7 @@ def score_request(method: str, arguments: tuple[Any, ...]) -> Message:
 def score_answer(method: str, message: Message, name: str) -> tuple[dict[str, Any], tuple[npt.NDArray[Any], ...]]:
     """Return the header and the arrays of an answer."""
     kinds, entries = _KINDS[method], _ENTRIES.get(method, {})
-    header = {entry: message.header.get(entry) for entry in entries}
+    header: dict[str, Any] = {entry: message.header.get(entry) for entry in entries}
     if not all(type(header[entry]) in types for entry, types in entries.items()) or not _are_texts(header):
         raise OwnerError(f"{name}: an answer to '{method}' without {', '.join(entries)} of the right types")
     came = tuple(array.dtype.newbyteorder("<").str for array in message.arrays)

@@ -68,6 +68,7 @@ class ScoreRequests:
         columns, w = self._columns(), self._vector(arrays)
         if w.size != columns:
             raise Refused(f"w has {w.size} numbers; expected {columns}")
+        self.owner.asked()
         self.owner.counted()
         return Message({}, (self.shard.dot(w),))
 
@@ -76,6 +77,7 @@ class ScoreRequests:
         columns, slopes = self._columns(), self._vector(arrays)
         if slopes.size != self.owner.data.n_examples:
             raise Refused(f"{slopes.size} slopes came for {self.owner.data.n_examples} rows")
+        self.owner.asked()
         self.owner.counted()
         return Message({}, (self.shard.tdot(columns, slopes),))
 

@@ -5,27 +5,24 @@ from __future__ import annotations
 import dataclasses
 import time
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from bmrm.losses import Loss
-from bmrm.owners import binding
 from bmrm.owners.agreement import agree, announced
 from bmrm.owners.columns import told
 from bmrm.owners.guard import Guard, GuardTripped, Refused
 from bmrm.owners.labels import MOST_SCORES, n_numbers
-from bmrm.owners.masks import Masks, encoded, power_of_two
-from bmrm.owners.memory import new_things, point_bytes, risk_bytes, wider_bytes
-from bmrm.owners.names import line_name, number, point_name, whole
+from bmrm.owners.masks import Masks, power_of_two
+from bmrm.owners.memory import point_bytes, risk_bytes, wider_bytes
+from bmrm.owners.names import number, whole
+from bmrm.owners.quantize import step_for
+from bmrm.owners.runs import Run, RunRequests
 from bmrm.owners.score_requests import ScoreRequests
 from bmrm.owners.terms import Terms, shape, targets
 from bmrm.owners.wire import Message, WireError, packed
-from bmrm.risks.base import Array
-from bmrm.risks.shard import LineName, Missing, PointName, Shard
+from bmrm.risks.shard import Shard
 
 if TYPE_CHECKING:
     from bmrm.owners.owner import Owner
@@ -38,26 +35,7 @@ _MOST_VECTORS = 17  # of a request: a point on a line from a point on a line ...
 _EPS = float(np.finfo(np.float64).eps)
 
 
-@dataclass
-class _Run:
-    """A risk of this owner's rows in the making, or at work once there is a guard."""
-
-    terms: Terms
-    dim: int
-    mass: float
-    own: float
-    floor: float
-    masks: Masks | None
-    size: float  # of the largest number at w = 0, as it is told
-    point_bytes: int
-    guard: Guard | None = None
-    share: float = 0.0
-    q: float = 0.0
-    parties: int = 1
-    bound: bytes = b""  # what the masks of each request are bound to, with the request
-
-
-class Session(ScoreRequests):
+class Session(RunRequests, ScoreRequests):
     """What an owner answers to one coordinator: sums over its rows, after its guard has looked at w.
 
     Parameters
@@ -71,7 +49,7 @@ class Session(ScoreRequests):
         self.owner, self.peer = owner, peer
         data = owner.data  # a copy of the head: `widen` must not change what others see
         self.shard = Shard(dataclasses.replace(data), owner.name, owner.n_threads)
-        self._runs: dict[int, _Run] = {}
+        self._runs: dict[int, Run] = {}
         self._begun: set[int] = set()  # all numbers of runs ever: a number has the same terms for ever
         self._pinned: Terms | None = None
         self.said = 0  # answers
@@ -198,10 +176,18 @@ class Session(ScoreRequests):
             raise Refused("no row of this owner counts")
         start = made.touch(np.zeros(made.dim))
         masks = Masks() if terms.masked else None
+        step = 0.0 if terms.masked else self._step(terms, loss, start.value)
+        record = self.owner.records.of(terms, y, loss.floor)
         size = power_of_two(max(abs(start.value), float(np.max(np.abs(start.subgradient), initial=0.0))))
-        self._runs[risk] = _Run(terms, made.dim, mass, start.value, loss.floor, masks, size, point)
-        more = {} if masks is None else announced(self.owner, masks, terms.header()) | {"size": size}
+        self._runs[risk] = Run(terms, made.dim, mass, start.value, loss.floor, masks, size, point, record, step)
+        more = {"grid": step} if masks is None else announced(self.owner, masks, terms.header()) | {"size": size}
         return {"mass": float(mass)} | more
+
+    def _step(self, terms: Terms, loss: Loss, own: float) -> float:
+        """Return the step of the owner's grid; masked sums have a grid already."""
+        dim, free = shape(loss, terms)
+        regularizer = terms.made_regularizer(dim, free)
+        return step_for(regularizer, terms.lam, own - loss.floor, dim, self.owner.guard.coarse)
 
     def _check_pinned(self, risk: int, terms: Terms) -> None:
         """Raise Refused if terms change: the first ones hold for the session, but for the positive class."""
@@ -242,45 +228,8 @@ class Session(ScoreRequests):
         run.share = min(1.0, run.mass / total)
         loss = run.terms.made_loss()
         regularizer = run.terms.made_regularizer(*shape(loss, run.terms))
-        run.guard = Guard(
-            self.owner.guard, regularizer, run.terms.lam, run.floor, run.own, run.share, run.parties * run.q
-        )
+        run.guard = Guard(self.owner.guard, regularizer, run.terms.lam, run.floor, run.own, run.share)
         return {}
-
-    def _ask(self, header: dict[str, Any], arrays: tuple[Any, ...]) -> Message:
-        run = self._run(header)
-        name, wants = point_name(header["point"], arrays, run.dim), header["wants"]
-        if not isinstance(wants, list) or not wants or not set(wants) <= set(_WANTS) or len(set(wants)) < len(wants):
-            raise Refused(f"a point is asked for {wants!r}; expected some of {', '.join(_WANTS)}")
-        self._room_for(run, header, name)
-        found = self.shard.ask(header["risk"], name, tuple(wants), ((), ()))
-        if isinstance(found, Missing):
-            return Message({"missing": found.what})
-        point = self.shard.point(header["risk"], name)
-        assert point is not None
-        self._guarded(run, header, [(point.w, point.value)])
-        numbers = np.concatenate([np.atleast_1d(np.asarray(part, np.float64)) for part in found])
-        if run.masks is not None and "offset" in wants:  # its product with the share is rounded as well
-            at = sum(run.dim if want == "subgradient" else 1 for want in wants[: wants.index("offset")])
-            numbers[at] -= 4.0 * _EPS * (abs(numbers[at]) + float(np.abs(point.subgradient) @ np.abs(point.w)))
-        return self._sent(run, header, numbers, wants, (point.w,))
-
-    def _slide(self, header: dict[str, Any], arrays: tuple[Any, ...]) -> Message:
-        run = self._run(header)
-        name, ts = line_name(header["line"], arrays, run.dim), header["ts"]
-        if not isinstance(ts, list) or not 0 < len(ts) <= _MOST_TRIALS:
-            raise Refused(f"a line is asked about at most {_MOST_TRIALS} steps")
-        steps = tuple(number(t) for t in ts)
-        self._room_for(run, header, name, len(steps))
-        found = self.shard.slide(header["risk"], name, steps, ((), ()))
-        if isinstance(found, Missing):
-            return Message({"missing": found.what})
-        line = self.shard.line(header["risk"], name)
-        assert line is not None
-        trials = [(line.start.w + t * line.direction, row[0]) for t, row in zip(steps, found)]
-        self._guarded(run, header, trials)
-        numbers = np.array(found, dtype=np.float64).reshape(-1)
-        return self._sent(run, header, numbers, steps, (line.start.w, line.direction))
 
     def _drop(self, header: dict[str, Any], arrays: tuple[Any, ...]) -> dict[str, Any]:
         if not isinstance(header["risks"], list):
@@ -294,46 +243,3 @@ class Session(ScoreRequests):
             self.shard.drop((risk,))
             self.owner.room.release((self, risk))
             self.owner.room.release((self, risk, "points"))
-
-    def _room_for(self, run: _Run, header: dict[str, Any], name: PointName | LineName, trials: int = 0) -> None:
-        """Let go what is gone, and take the memory for what a request may add, before it is computed."""
-        risk, new = header["risk"], new_things(name)
-        self.shard.let_go(risk, _gone(header["gone"]))
-        if sum(map(self.shard.kept, self._runs)) + new > _MOST_KEPT:
-            raise GuardTripped(f"more than {_MOST_KEPT} points and lines are kept for the coordinator")
-        held = self.shard.held(risk, _TRIALS_KEPT) + new + trials
-        self.owner.room.hold((self, risk, "points"), held * run.point_bytes)
-
-    def _run(self, header: dict[str, Any]) -> _Run:
-        run = self._runs.get(whole(header["risk"]))
-        if run is None:
-            raise Refused(f"this owner has no run {header['risk']}")
-        return run
-
-    def _guarded(self, run: _Run, header: dict[str, Any], asked: list[tuple[Array, float]]) -> None:
-        """Let the guard look at the points and the announcements, and count the answers."""
-        if run.guard is None:
-            raise Refused("a run is evaluated after all owners have joined it")
-        best, zero = (None if header[name] is None else number(header[name]) for name in ("best", "zero"))
-        for w, value in asked:
-            run.guard.before(w, best, zero)
-            self.owner.counted()
-            run.guard.after(w, value)
-
-    def _sent(
-        self, run: _Run, header: dict[str, Any], numbers: Array, wants: Sequence[Any], at: Sequence[Array]
-    ) -> Message:
-        """Return numbers in the clear, or the owner's share of them under masks, bound to the request."""
-        if run.masks is None:
-            return Message({}, (numbers,))
-        words: npt.NDArray[np.uint64] = encoded(run.share * numbers, run.q, run.parties)
-        bound = binding.of_request(run.bound, header, wants, at)
-        return Message({}, (run.masks.masked(whole(header["round"]), words, bound),))
-
-
-def _gone(value: Any) -> tuple[Any, Any]:
-    """Return the two lists of numbers of points and lines, checked."""
-    if not (isinstance(value, list) and len(value) == 2 and all(isinstance(part, list) for part in value)):
-        raise WireError("points and lines that are gone must be two lists")
-    points, lines = (tuple(whole(n) for n in part) for part in value)
-    return points, lines

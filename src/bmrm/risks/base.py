@@ -103,6 +103,10 @@ class Risk(ABC):
         """What a run that goes on later needs of the evaluations so far, beside the planes; None if nothing."""
         return None
 
+    def inexact(self, w: Array) -> float:
+        """Return how much what is told of w, a value or a plane, may be off beside its rounding error; 0 as a rule."""
+        return 0.0
+
     def forget(self, memory: Any = None) -> None:
         """Forget all evaluations but those of the memory: a run is the same whatever was computed before it."""
         self._last = None
