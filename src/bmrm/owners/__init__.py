@@ -5,9 +5,22 @@ is the sum of all owners' risks, for any solver that needs no single rows.
 """
 
 from bmrm.owners.guard import GuardSettings, OwnerError, Refused
+from bmrm.owners.ledger import BudgetSpent
 from bmrm.owners.owner import Owner
+from bmrm.owners.privacy import Privacy
 from bmrm.owners.risk import Owners, OwnersRisk
 from bmrm.owners.server import ShardServer
 from bmrm.owners.tls import TLS
 
-__all__ = ["TLS", "GuardSettings", "Owner", "OwnerError", "Owners", "OwnersRisk", "Refused", "ShardServer"]
+__all__ = [
+    "TLS",
+    "BudgetSpent",
+    "GuardSettings",
+    "Owner",
+    "OwnerError",
+    "Owners",
+    "OwnersRisk",
+    "Privacy",
+    "Refused",
+    "ShardServer",
+]

@@ -15,7 +15,10 @@ from bmrm.data.columns import names_of
 from bmrm.data.dataset import Dataset
 from bmrm.data.files import read
 from bmrm.owners.guard import GuardSettings, GuardTripped, Refused
+from bmrm.owners.ledger import Ledger
 from bmrm.owners.log import DepartureLog
+from bmrm.owners.privacy import Privacy
+from bmrm.owners.private_session import PrivateSession
 from bmrm.owners.session import Session
 
 
@@ -38,6 +41,8 @@ class Owner:
         Where all that leaves is noted (`DepartureLog`).
     n_threads : int, optional
         All cores by default, or for -1 (all but one for -2).
+    privacy : Privacy, optional
+        Answer with noise, from a budget of differential privacy; rows are scaled to its norm at once.
 
     Attributes
     ----------
@@ -67,6 +72,7 @@ class Owner:
         guard: GuardSettings | None = None,
         log: str | os.PathLike[str] | None = None,
         n_threads: int | None = None,
+        privacy: Privacy | None = None,
     ) -> None:
         self.name = name or (os.fspath(data) if isinstance(data, (str, os.PathLike)) else "owner")
         self.data = _dataset(data)
@@ -81,6 +87,18 @@ class Owner:
                 f"{self.name}: has {rows} rows that count; sums over fewer than {min_rows} say too much about each "
                 f"(min_rows)"
             )
+        self.privacy = privacy
+        if privacy is not None:
+            self._make_private(privacy, data)
+
+    def _make_private(self, privacy: Privacy, source: Any) -> None:
+        if self.masked_only is not None:
+            raise DataError("an owner answers with noise (privacy) or under masks only (masked_only), not both")
+        self.data = privacy.applied_to(self.data, self.name)
+        path = privacy.ledger
+        if path is None and isinstance(source, (str, os.PathLike)):
+            path = f"{os.fspath(source)}.privacy"
+        self.ledger = Ledger(path)
 
     def resume(self) -> None:
         """Answer again after the guard has stopped it; the answers counted so far stay counted."""
@@ -103,7 +121,7 @@ class Owner:
         if not self._busy.acquire(blocking=False):
             raise Refused("another coordinator is at work with this owner")
         try:
-            yield Session(self, peer)
+            yield Session(self, peer) if self.privacy is None else PrivateSession(self, peer, self.privacy, self.ledger)
         finally:
             self._busy.release()
 

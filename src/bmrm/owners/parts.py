@@ -45,7 +45,7 @@ class OwnerParts(Parts):
         self._join()
 
     def _masses(self, answers: list[Any]) -> list[float]:
-        self._begun = answers
+        self.begun = answers
         self._total = float(sum(answer["mass"] for answer in answers))
         return [float(answer["mass"]) for answer in answers]
 
@@ -105,9 +105,9 @@ class MaskedParts(OwnerParts):
         super().__init__(placed, terms, dim)
 
     def _join(self, keys: list[str] | None = None, step: float | None = None) -> None:
-        self.q = max(float(answer["size"]) for answer in self._begun) * self.scale
-        self.error = 0.5 * self.q * len(self._begun)
-        super()._join([answer["key"] for answer in self._begun], self.q)
+        self.q = max(float(answer["size"]) for answer in self.begun) * self.scale
+        self.error = 0.5 * self.q * len(self.begun)
+        super()._join([answer["key"] for answer in self.begun], self.q)
 
     def ask(self, method: str, of: Callable[[bool], tuple[Any, ...]], each: Any = None) -> list[Any]:
         """Call a method at all owners; return (1, sum), with the rounding of the sum charged."""

@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bmrm._traits import Trait
 from bmrm.losses import Loss
 from bmrm.losses.vector import ClassLoss
 from bmrm.owners.client import OwnersPlaced, connected
 from bmrm.owners.columns import agreed
 from bmrm.owners.guard import OwnerError
 from bmrm.owners.masks import SCALE
+from bmrm.owners.noisy import NoisyPoint, announced, check_penalty
 from bmrm.owners.owner import Owner
 from bmrm.owners.parts import MaskedParts, OwnerParts, OwnersPoint
 from bmrm.owners.terms import Terms, check_loss, each_class_once, labels_union, shape
@@ -208,6 +210,10 @@ class OwnersRisk(RemoteRisk):
         self._bound = self.regularizer.bind(self.dim, self.unpenalized)
         placed = self.owners.placed
         self.parts = MaskedParts(placed, terms, self.dim, scale) if self.masked else OwnerParts(placed, terms, self.dim)
+        self.planes_noise = announced(self.parts.begun, self.owners.names, self.parts.c)
+        if self.planes_noise is not None:
+            self._with_noise()
+            return
         if checked and not self.masked:
             watch(self, self.parts, self.owners.names)
         self.parts.watchers.append(self._note)
@@ -215,6 +221,13 @@ class OwnersRisk(RemoteRisk):
         if isinstance(self.parts, MaskedParts):
             self.noise = 2.0 * self.parts.error
             self.parts.charge(self, self._bound, self.lam)
+
+    def _with_noise(self) -> None:
+        """Take planes with noise: they cost the owners' budgets, so none is asked for here, and none is checked."""
+        self.unpenalized, self.cheap_lines, self.touched = (), False, ("subgradient", "offset")
+        self._bound = self.regularizer.bind(self.dim)
+        check_penalty(self._bound)
+        self.traits = frozenset({Trait.NOISE})
 
     def _labels(self, classes: Any, positive: Any) -> tuple[list[Any] | None, int | None]:
         """Return the classes and the place of the positive one, where the loss is for classes."""
@@ -253,7 +266,7 @@ class OwnersRisk(RemoteRisk):
         w = np.ascontiguousarray(w, dtype=np.float64)
         if w.shape != (self.dim,):
             raise ValueError(f"w has shape {w.shape}, expected ({self.dim},)")
-        return OwnersPoint(self, self.parts, w)
+        return (OwnersPoint if self.planes_noise is None else NoisyPoint)(self, self.parts, w)
 
     def close(self) -> None:
         """End the connections, if this risk has made them."""
