@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import bmrm
+from bmrm._traits import Trait
 from bmrm.certificate import Certificate
 from bmrm.losses import LOSSES, VectorLoss
 from bmrm.regularizers import REGULARIZERS

@@ -33,7 +33,7 @@ def epsilon_of(rho: float, delta: float) -> float:
     --------
     >>> from bmrm.owners.accountant import epsilon_of
     >>> round(epsilon_of(0.01, 1e-6), 3)
-    0.661
+    0.622
     """
     if rho <= 0.0:
         return 0.0
