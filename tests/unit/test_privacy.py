@@ -128,12 +128,12 @@ def test_data_that_cannot_be_bounded(rng):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"epsilon": 0.0}, "epsilon must be a number above 0"),
-        ({"epsilon": math.inf}, "epsilon must be a number above 0"),
+        ({"epsilon": 0.0}, "epsilon must be a number from 1e-100 to 1e"),
+        ({"epsilon": math.inf}, "epsilon must be a number from 1e-100 to 1e"),
         ({"delta": 1.0}, "delta must lie between 0 and 1, got 1.0"),
-        ({"row_norm": -1.0}, "row_norm must be a number above 0"),
+        ({"row_norm": -1.0}, "row_norm must be a number from 1e-100 to 1e"),
         ({"answers": 0}, "answers must be a whole number of at least 1, got 0"),
-        ({"target_bound": "3"}, "target_bound must be a number above 0"),
+        ({"target_bound": "3"}, "target_bound must be a number from 1e-100 to 1e"),
     ],
 )
 def test_wrong_settings(changed, message):
@@ -248,8 +248,9 @@ def test_planes_have_the_noise_announced():
 def test_numbers_beyond_reason_are_refused():
     with pytest.raises(Refused, match="too many for the noise of this budget"):
         _ = mechanism(bmrm.losses.Hinge(), 1000, 3, dim=10**12, rho=1e-6).sigmas
-    with pytest.raises(Refused, match="tangents of height 1e"):
-        _ = Mechanism(RowBounds(1.0, 0.0, 1e200, 1.0), 100, 1.0, False, 3, 1e-3, 10).sigmas
+    for slope, height in ((1.0, 1e200), (1e-320, 1e-320)):
+        with pytest.raises(Refused, match="this owner accepts numbers between 1e-100 and 1e"):
+            _ = Mechanism(RowBounds(slope, 0.0, height, 1.0), 100, 1.0, False, 3, 1e-3, 10).sigmas
 
 
 # The ledger.

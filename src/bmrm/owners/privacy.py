@@ -23,7 +23,7 @@ _ROUNDING = 2.0**-53
 _ROUNDINGS = 16.0  # of a number on its way into a sum, beside the additions
 _OFFSET_SHARE = 0.1  # of an answer's privacy pays for the offset of the plane, the rest for its normal
 _SCORES = 4.0  # margins of a trained model mostly lie between -2 and 2; in units of the heights of a row
-_LARGEST = 1e100  # of all settings, so that no product of two overflows
+_LARGEST = 1e100  # of all settings, and the inverse of the smallest: no product of two overflows or vanishes
 _GRID_SHARE = 0.5  # of an answer's privacy that rounding to the grid may take: beyond, w has too many numbers
 
 
@@ -72,7 +72,7 @@ class Privacy:
         for name in ("epsilon", "row_norm", "target_bound"):
             value = getattr(self, name)
             if not (_is_positive(value) or (value is None and name == "target_bound")):
-                raise DataError(f"{name} must be a number above 0 and below {_LARGEST:g}, got {value!r}")
+                raise DataError(f"{name} must be a number from {1.0 / _LARGEST:g} to {_LARGEST:g}, got {value!r}")
         if not (_is_positive(self.delta) and self.delta < 1.0):
             raise DataError(f"delta must lie between 0 and 1, got {self.delta!r}")
         if isinstance(self.answers, bool) or not isinstance(self.answers, int) or self.answers < 1:
@@ -111,7 +111,7 @@ class Privacy:
 
 def _is_positive(value: Any) -> bool:
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return number and 0.0 < value < _LARGEST
+    return number and 1.0 / _LARGEST < value < _LARGEST
 
 
 def clipped(X: Any, most: float) -> Any:
@@ -217,8 +217,11 @@ class Mechanism:
     def sigmas(self) -> tuple[float, float]:
         """The standard deviations of the noise of each number of a normal, and of the offset."""
         ratio = ratio_of(self.rho)
-        if not self.heights < _LARGEST:
-            raise Refused(f"the loss has tangents of height {self.heights:g}; this owner accepts up to {_LARGEST:g}")
+        if not (self.bounds.slope > 1.0 / _LARGEST and self.heights < _LARGEST):
+            raise Refused(
+                f"the loss has slopes up to {self.bounds.slope:g} and tangents of height {self.heights:g}; this owner "
+                f"accepts numbers between {1.0 / _LARGEST:g} and {_LARGEST:g}"
+            )
         rounding = GRID * math.sqrt(self.dim + 1.0)  # in standard deviations: each number is rounded by half a step
         if rounding > _GRID_SHARE * ratio:
             raise Refused(f"w has {self.dim} numbers, too many for the noise of this budget")

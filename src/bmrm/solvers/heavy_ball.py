@@ -12,7 +12,7 @@ from bmrm._deadline import look
 from bmrm._errors import DataError
 from bmrm._traits import Trait
 from bmrm.problem import Problem
-from bmrm.regularizers import L2
+from bmrm.regularizers import L2, Separable
 from bmrm.risks.base import Array
 from bmrm.risks.noise import Noise
 from bmrm.solvers.base import Solver, Start, Step
@@ -141,4 +141,8 @@ class _Seen:
             theta = min(1.0, max(0.0, (b - floor) * lam / slope**2))
             return floor + theta * (b - floor) - 0.5 * (theta * slope) ** 2 / lam
         radius = regularizer.reach(np.ones(a.size), max(self.upper - floor, 0.0) / lam)  # at least |w*|_1
-        return regularizer.plane_bound(lam, a, b - z * self.noise.normal * radius, floor)
+        far = regularizer.plane_bound(lam, a, b - z * self.noise.normal * radius, floor)
+        if not isinstance(regularizer, Separable):
+            return far
+        # |w| <= |w|_1, and a penalty of each |w_j| is least where all slopes point away from 0 and are as steep
+        return max(far, regularizer.plane_bound(lam, np.abs(a) + z * self.noise.normal, b, floor))
