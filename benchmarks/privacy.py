@@ -72,7 +72,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rows", type=int, default=10**9)
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--answers", type=int, default=100)
+    parser.add_argument("--answers", type=int)
     parser.add_argument("--epsilons", nargs="*", type=float, default=[0.1, 0.5, 1.0, 2.0, 4.0, 8.0])
     parser.add_argument("--lams", nargs="*", type=float, default=[1e-2, 1e-4])
     parser.add_argument("--losses", nargs="*", default=["logistic", "hinge"])

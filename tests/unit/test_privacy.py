@@ -141,6 +141,20 @@ def test_wrong_settings(changed, message):
         Privacy(**({"epsilon": 1.0, "delta": 1e-6, "row_norm": 1.0} | changed))
 
 
+def test_answers_are_planned_by_public_numbers():
+    def planned(n, d, **changed):
+        settings = Privacy(**({"epsilon": 1.0, "delta": 1e-6, "row_norm": 2.0} | changed))
+        return settings.planned_for(n, d).answers
+
+    assert planned(100, 10) == planned(1000, 10**6) == 30
+    assert planned(10**7, 10) == 1000
+    assert planned(60_000, 123) == pytest.approx(2 * planned(30_000, 123), abs=1)
+    assert planned(30_000, 123, row_norm=9.0) == planned(30_000, 123) < planned(30_000, 123, epsilon=2.0)
+    assert planned(10**7, 10, answers=7) == 7
+    owner = bmrm.Owner((np.ones((200, 2)), np.ones(200)), privacy=Privacy(1.0, 1e-6, 1.0))
+    assert owner.privacy.answers == 30
+
+
 # How far one row moves a plane.
 
 

@@ -57,8 +57,8 @@ def epsilon_and_delta(
               help="Answer with noise: all answers together are (epsilon, delta) differentially private.")  # fmt: skip
 @click.option("--row-norm", type=click.FloatRange(min=0.0, min_open=True),
               help="With --privacy: longer rows are scaled down to this Euclidean norm.")  # fmt: skip
-@click.option("--answers", type=click.IntRange(min=1), default=Privacy.answers, show_default=True,
-              help="With --privacy: so many answers share the budget, over all runs.")  # fmt: skip
+@click.option("--answers", type=click.IntRange(min=1),
+              help="With --privacy: so many answers share the budget.  [default: what one training needs]")  # fmt: skip
 @click.option("--target-bound", type=click.FloatRange(min=0.0, min_open=True),
               help="With --privacy, for regression: targets are cut off at this size.")  # fmt: skip
 @click.option("--ledger", type=_PATH,
@@ -105,7 +105,7 @@ def serve(file: Path, **options: Any) -> int:
 
 def _privacy(file: Path, options: dict[str, Any]) -> Privacy | None:
     if options["privacy"] is None:
-        given = [name for name in ("row_norm", "target_bound", "ledger") if options[name] is not None]
+        given = [name for name in ("row_norm", "answers", "target_bound", "ledger") if options[name] is not None]
         if given:
             raise click.UsageError(f"--{given[0].replace('_', '-')} goes with --privacy")
         return None

@@ -95,6 +95,7 @@ class Owner:
         if self.masked_only is not None:
             raise DataError("an owner answers with noise (privacy) or under masks only (masked_only), not both")
         self.data = privacy.applied_to(self.data, self.name)
+        self.privacy = privacy.planned_for(*self.data.X.shape)
         path = privacy.ledger
         if path is None and isinstance(source, (str, os.PathLike)):
             path = f"{os.fspath(source)}.privacy"

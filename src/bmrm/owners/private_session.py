@@ -70,6 +70,7 @@ class PrivateSession(Session):
             raise Refused(str(error)) from None
         dim = (terms.n_features + terms.intercept) * k
         n, settings = self.owner.data.n_examples, self.privacy
+        assert settings.answers is not None
         mechanism = Mechanism(bounds, n, settings.row_norm, terms.intercept, dim, settings.rho, settings.answers)
         mechanism.sigmas  # noqa: B018  refuses what has too many numbers
         return mechanism
