@@ -105,7 +105,7 @@ def solve(
             if saved is not None:
                 return run.go_on(saved, Start(saved.w, None, seed, tol=tol))
         of_risk = None
-        if isinstance(start, Result) and problem.is_same(start.state.problem):
+        if isinstance(start, Result) and problem.is_same(start.state.problem) and run.noise is None:
             run.lower, of_risk = start.certificate.lower, start.state.of_risk
         return run.to_the_end(replace(start_for(problem, chosen, start, seed), tol=tol), of_risk)
 
@@ -397,4 +397,4 @@ def certify(
     check_value(problem, point, upper, 1.0)
     start = point if np.isfinite(upper) else None
     result = solve(problem, "auto", tol=tol, max_iter=max_iter, max_seconds=max_seconds, start=start)
-    return Certificate.of(upper, result.certificate.lower, result.solver)
+    return Certificate.of(upper, result.certificate.lower, result.solver, 2.0 * result.certificate.failure)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import re
 
@@ -14,7 +15,7 @@ from scipy import sparse
 
 import bmrm
 from bmrm import DataError, LinearRisk, OwnersRisk, Privacy, Problem, Status, solve
-from bmrm.owners import Refused
+from bmrm.owners import Owners, Refused
 from bmrm.owners.privacy import clipped
 from bmrm.owners.terms import Terms
 from bmrm.owners.wire import Message, packed
@@ -168,6 +169,15 @@ def test_what_does_not_go_with_privacy(data):
         OwnersRisk(private((X, X[:, 0])), "huber", lam=0.1)
 
 
+def test_targets_that_are_numbers_are_not_counted(rng):
+    """What is refused must not say how many different targets there are."""
+    X = rng.normal(size=(300, 2))
+    for bound in (None, 3.0):
+        owner = bmrm.Owner((X, X[:, 0]), privacy=Privacy(**SETTINGS, target_bound=bound))
+        with Owners([owner]) as owners, pytest.raises(Refused, match=r"refused: this owner's [^0-9]*$"):
+            _ = owners.classes
+
+
 def test_more_classes_in_the_loss_than_in_the_terms_are_refused(rng):
     """The noise is for so many classes: a loss of more would say more about a row."""
     X = rng.normal(size=(300, 2))
@@ -222,6 +232,26 @@ def test_a_second_run_takes_what_is_left(data):
     for expected in (6, 4):
         with OwnersRisk(owners, "hinge", lam=0.1) as risk:
             assert solve(risk.problem, max_iter=6).iterations == expected
+
+
+def test_runs_of_one_risk_share_what_is_left(data):
+    with OwnersRisk(private(data, answers=10), "hinge", lam=0.1) as risk:
+        first = solve(risk.problem, max_iter=6)
+        # a bound of the run before is not taken over: it would add to the probability of failure
+        planted = dataclasses.replace(first, certificate=bmrm.Certificate.of(9.0, 9.0, ""))
+        second = solve(risk.problem, start=planted)
+        assert second.certificate.lower < 1.0
+        assert (first.iterations, second.iterations) == (6, 4)
+        assert second.status is Status.SPENT
+        with pytest.raises(DataError, match="there is no answer left to train with"):
+            solve(risk.problem)
+
+
+def test_the_certificate_of_a_w_of_one_s_own(data):
+    with OwnersRisk(private(data, answers=10), "hinge", lam=0.1) as risk:
+        certificate = bmrm.certify(risk.problem, np.zeros(5))
+    assert certificate.failure == 2e-3  # one for each bound: they come from different answers
+    assert certificate.lower <= 1.0 <= certificate.upper
 
 
 def test_what_is_spent_survives_a_restart(data, tmp_path):

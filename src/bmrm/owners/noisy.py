@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,11 @@ class NoisyPoint(OwnersPoint):
     """A point where all that is known is a plane with noise: its value is that of the plane."""
 
     def _plane(self) -> tuple[Array, float]:
+        fresh = not self._known
         normals, offsets = self.find("subgradient", "offset")
+        noise = self.risk.planes_noise
+        if fresh and noise is not None:
+            self.risk.planes_noise = replace(noise, answers=max(0, noise.answers - 1))
         a = np.zeros(self.w.size)
         for c, own in normals:
             a += c * own

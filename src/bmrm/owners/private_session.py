@@ -42,6 +42,15 @@ class PrivateSession(Session):
         self._mechanisms: dict[int, Mechanism] = {}
         self._planes: dict[tuple[int, int], tuple[Array, float]] = {}  # by risk and point
 
+    def _classes(self, header: dict[str, Any], arrays: tuple[Any, ...]) -> dict[str, Any]:
+        """Tell the labels, which are public; of targets that are numbers, not even how many there are."""
+        if self.privacy.target_bound is not None:
+            raise Refused("this owner's targets are numbers, not classes")
+        try:
+            return super()._classes(header, arrays)
+        except Refused:
+            raise Refused("this owner's labels are no classes") from None
+
     def _begin(self, header: dict[str, Any], arrays: tuple[Any, ...]) -> dict[str, Any]:
         """Make a risk, and say how much noise its planes will have and how many there will be."""
         terms = Terms.from_header(header["terms"])
