@@ -190,6 +190,18 @@ def test_more_classes_in_the_loss_than_in_the_terms_are_refused(rng):
     assert "no run 1" in talk.receive().header["refused"]
 
 
+def test_a_run_that_cannot_begin_leaves_no_other_behind(data):
+    """Else the risk of a second begin could be asked about with the noise of the first."""
+    talk = channel(private(data)[0])
+    for classes, said in (([-1.0, 1.0], None), ([5.0, 6.0], "labels that are not among")):
+        terms = Terms("hinge", {}, "l2", {}, 0.1, 5, False, classes, 1)
+        talk.send(packed(Message({"method": "begin", "risk": 1, "terms": terms.header()})))
+        answer = talk.receive().header
+        assert ("noise" in answer) if said is None else (said in answer["refused"])
+    talk.send(packed(Message({"method": "join", "risk": 1, "total": 3e3, "keys": None, "step": None, "place": 0})))
+    assert "no run 1" in talk.receive().header["refused"]
+
+
 def test_nothing_else_depends_on_the_rows(rng, monkeypatch):
     """Two neighbors whose noise is the same differ in the plane alone, by no more than the sensitivity."""
     X, y = rows(rng, 400)

@@ -142,11 +142,10 @@ def clipped(X: Any, most: float) -> Any:
     >>> clipped(np.array([[3.0, 4.0], [0.3, 0.4]]), 1.0).round(6).tolist()
     [[0.6, 0.8], [0.3, 0.4]]
     """
-    if not np.isfinite(X.data if hasattr(X, "tocsr") else X).all():
-        raise DataError("rows with entries that are not finite have no norm to bound")
     if hasattr(X, "tocsr"):
         rows = X.tocsr().astype(np.float64)
         rows.sum_duplicates()
+        _check_finite(rows.data)
         of_entry = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
         largest = np.zeros(rows.shape[0])
         np.maximum.at(largest, of_entry, np.abs(rows.data))
@@ -155,9 +154,15 @@ def clipped(X: Any, most: float) -> Any:
         rows.data = rows.data * _factors(size, most)[of_entry]
         return rows
     dense = np.asarray(X, dtype=np.float64)
+    _check_finite(dense)
     largest = np.abs(dense).max(axis=1, initial=0.0)
     unit = dense / np.where(largest > 0.0, largest, 1.0)[:, None]
     return dense * _factors(largest * np.sqrt((unit * unit).sum(axis=1)), most)[:, None]
+
+
+def _check_finite(entries: Array) -> None:
+    if not np.isfinite(entries).all():
+        raise DataError("rows with entries that are not finite have no norm to bound")
 
 
 def _factors(size: Array, most: float) -> Array:
@@ -171,8 +176,8 @@ class Mechanism:
 
     One row moves the normal a = (1/n) sum s_i x_i by at most 2 G R / n, R^2 = B^2, plus 1 with a constant column, and
     the offset b = (1/n) sum (l_i - s_i f_i) by at most the length of the interval of heights over n. Neither depends on
-    w. What sums are off by in floating point, n (n + 16) 2^-53 of that, is added. The offset is measured in units tau
-    in which it takes a tenth of the privacy::
+    w. What sums are off by in floating point, n (n + d + 16) 2^-53 of that, is added. The offset is measured in units
+    tau in which it takes a tenth of the privacy::
 
         Delta^2 = (2 G R / n)^2 + (tau range / n)^2,    noise of a: sigma,    noise of b: sigma / tau
 
@@ -223,7 +228,7 @@ class Mechanism:
     def normal_sensitivity(self) -> float:
         """How far one row moves the normal."""
         exact = 2.0 * self.bounds.slope * self.radius
-        return exact * (1.0 / self.n + (self.n + _ROUNDINGS) * _ROUNDING)
+        return exact * (1.0 / self.n + (self.n + self.dim + _ROUNDINGS) * _ROUNDING)
 
     @cached_property
     def offset_sensitivity(self) -> float:

@@ -56,13 +56,14 @@ class PrivateSession(Session):
         terms = Terms.from_header(header["terms"])
         if terms.masked:
             raise Refused("this owner answers with noise; ask it without masks")
+        self._drop({"risks": [whole(header["risk"])]}, ())  # no risk is ever asked about with the noise of another
         mechanism = self._mechanism(terms)
         left = self.ledger.left(self.privacy.rho, self.privacy.budget)
         if left == 0:
             raise Refused(f"the budget of privacy is spent, after {self.ledger.answers} answers")
         told = super()._begin(header, arrays)
         if self._run(header).dim != mechanism.dim:
-            self._drop({"risks": [header["risk"]]}, ())
+            self._drop({"risks": [whole(header["risk"])]}, ())
             raise Refused(f"the loss and the classes of the run do not fit: w would not have {mechanism.dim} numbers")
         self._mechanisms[whole(header["risk"])] = mechanism
         (normal, offset), (normal_off, offset_off) = mechanism.sigmas, mechanism.biases
