@@ -5,6 +5,9 @@ from __future__ import annotations
 import contextlib
 import datetime
 import ipaddress
+import re
+import subprocess
+import sys
 
 import numpy as np
 
@@ -51,6 +54,19 @@ def served(owners, **options):
     """Give the addresses of servers of the owners, on free ports."""
     with contextlib.ExitStack() as stack:
         yield [stack.enter_context(bmrm.ShardServer(owner, **options)).address for owner in owners]
+
+
+@contextlib.contextmanager
+def serving(file, *options):
+    """Give the address of a server and its process."""
+    command = [sys.executable, "-m", "bmrm", "serve-shard", file, *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            found = re.search(r"at (\S+:\d+)", process.stdout.readline())
+            assert found is not None, process.stderr.read()
+            yield found.group(1), process
+        finally:
+            process.kill()
 
 
 @contextlib.contextmanager

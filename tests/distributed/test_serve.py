@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import signal
-import subprocess
-import sys
 
 import pytest
 from commands import bad, good
-from parties import certificates, rows
+from parties import certificates, rows, serving
 
 import bmrm
 
 SECONDS = 60
-
-
-@contextlib.contextmanager
-def serving(file, *options):
-    """Give the address of a server and its process."""
-    command = [sys.executable, "-m", "bmrm", "serve-shard", file, *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            found = re.search(r"at (\S+:\d+)", process.stdout.readline())
-            assert found is not None, process.stderr.read()
-            yield found.group(1), process
-        finally:
-            process.kill()
 
 
 @pytest.fixture

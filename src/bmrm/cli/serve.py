@@ -12,10 +12,23 @@ from bmrm.cli.application import one_interrupt
 from bmrm.cli.options import thread_count
 from bmrm.data import read
 from bmrm.data.compress import SUFFIXES
-from bmrm.owners import TLS, GuardSettings, Limits, Owner, ShardServer
+from bmrm.owners import TLS, GuardSettings, Limits, Owner, Privacy, ShardServer
 
 _PATH = click.Path(path_type=Path)
 _SETTINGS, _LIMITS = GuardSettings(), Limits()
+
+
+def epsilon_and_delta(
+    context: click.Context, parameter: click.Parameter, text: str | None
+) -> tuple[float, float] | None:
+    """Return the two numbers of ``--privacy``."""
+    if text is None:
+        return None
+    try:
+        epsilon, delta = (float(part) for part in text.split(","))
+    except ValueError:
+        raise click.BadParameter(f"{text!r}; expected EPSILON,DELTA, for example 1,1e-6") from None
+    return epsilon, delta
 
 
 @click.command("serve-shard")
@@ -61,6 +74,16 @@ _SETTINGS, _LIMITS = GuardSettings(), Limits()
               help="How far out w may be, in multiples of the ball that lam and the risk at 0 imply.")  # fmt: skip
 @click.option("--min-lam", type=click.FloatRange(min=0.0), default=_SETTINGS.min_lam, show_default=True,
               help="The least lam; 0 also allows no regularizer.")  # fmt: skip
+@click.option("--privacy", callback=epsilon_and_delta, metavar="EPSILON,DELTA",
+              help="Answer with noise: all answers together are (epsilon, delta) differentially private.")  # fmt: skip
+@click.option("--row-norm", type=click.FloatRange(min=0.0, min_open=True),
+              help="With --privacy: longer rows are scaled down to this Euclidean norm.")  # fmt: skip
+@click.option("--answers", type=click.IntRange(min=1),
+              help="With --privacy: so many answers share the budget.  [default: what one training needs]")  # fmt: skip
+@click.option("--target-bound", type=click.FloatRange(min=0.0, min_open=True),
+              help="With --privacy, for regression: targets are cut off at this size.")  # fmt: skip
+@click.option("--ledger", type=_PATH,
+              help="With --privacy: where it is written down what is spent.  [default: FILE.privacy]")  # fmt: skip
 @click.option("--log", type=_PATH, help="Where all that leaves this machine is noted, as JSON lines.")
 @click.option("--zero-based", type=click.Choice(["auto", "true", "false"]), default="auto", show_default=True,
               help="Whether feature indices of svmlight text start at 0; owners must agree.")  # fmt: skip
@@ -76,20 +99,7 @@ def serve(file: Path, **options: Any) -> int:
     Without --peers the keys of masked runs are not authenticated: a coordinator that exchanges them sees this owner's
     answers in the clear. Each owner makes a key with 'bmrm identity' and gives its fingerprint to the others.
     """
-    first: Any = {"auto": "auto", "true": True, "false": False}[options["zero_based"]]
-    text = inner_is_text(file)
-    guard = GuardSettings(
-        budget=options["guard_budget"], losses=options["guard_losses"], patience=options["guard_patience"],
-        slack=options["guard_slack"], changed=options["guard_changed"], resolution=options["guard_resolution"],
-        per_line=options["guard_line"], coarse=options["guard_coarse"], min_lam=options["min_lam"],
-    )  # fmt: skip
-    peers = None if options["peers"] is None else [peer for peer in options["peers"].split(",") if peer.strip()]
-    owner = Owner(
-        read(file, zero_based=first) if text else read(file), str(file), min_rows=options["min_rows"],
-        masked_only=options["masked_only"], identity=options["identity"], peers=peers, guard=guard,
-        max_memory=options["max_memory"], allow_scores=options["allow_scores"],
-        log=options["log"], n_threads=options["threads"],
-    )  # fmt: skip
+    owner = _owner(file, options)
     given = any(options[name] is not None for name in ("certificate", "key", "ca"))
     tls = TLS(options["certificate"], options["key"], options["ca"]) if given else None
     limits = Limits(idle=options["idle_seconds"], message=options["message_seconds"])
@@ -98,6 +108,9 @@ def serve(file: Path, **options: Any) -> int:
         secured = "TLS" if tls is not None else "no TLS"
         peered = "" if owner.peers is None else f", masks with {len(owner.peers) - 1} peers"
         click.echo(f"{file}: {owner.data.n_examples} rows at {server.address} ({secured}{peered}); Ctrl-C ends it")
+        if owner.privacy is not None:
+            left = owner.ledger.left(owner.privacy.rho, owner.privacy.budget)
+            click.echo(f"privacy: {left} answers are left of {owner.privacy.answers} ({owner.ledger.path})")
     with server, one_interrupt():
         try:
             threading.Event().wait()
@@ -105,6 +118,36 @@ def serve(file: Path, **options: Any) -> int:
             if not options["quiet"]:
                 click.echo(f"{owner.requests} answers were given, {owner.answers} of them new", err=True)
     return 0
+
+
+def _owner(file: Path, options: dict[str, Any]) -> Owner:
+    first: Any = {"auto": "auto", "true": True, "false": False}[options["zero_based"]]
+    text = inner_is_text(file)
+    guard = GuardSettings(
+        budget=options["guard_budget"], losses=options["guard_losses"], patience=options["guard_patience"],
+        slack=options["guard_slack"], changed=options["guard_changed"], resolution=options["guard_resolution"],
+        per_line=options["guard_line"], coarse=options["guard_coarse"], min_lam=options["min_lam"],
+    )  # fmt: skip
+    peers = None if options["peers"] is None else [peer for peer in options["peers"].split(",") if peer.strip()]
+    return Owner(
+        read(file, zero_based=first) if text else read(file), str(file), min_rows=options["min_rows"],
+        masked_only=options["masked_only"], identity=options["identity"], peers=peers, guard=guard,
+        max_memory=options["max_memory"], allow_scores=options["allow_scores"], privacy=_privacy(file, options),
+        log=options["log"], n_threads=options["threads"],
+    )  # fmt: skip
+
+
+def _privacy(file: Path, options: dict[str, Any]) -> Privacy | None:
+    if options["privacy"] is None:
+        given = [name for name in ("row_norm", "answers", "target_bound", "ledger") if options[name] is not None]
+        if given:
+            raise click.UsageError(f"--{given[0].replace('_', '-')} goes with --privacy")
+        return None
+    if options["row_norm"] is None:
+        raise click.UsageError("--privacy needs --row-norm, the norm that longer rows are scaled down to")
+    epsilon, delta = options["privacy"]
+    ledger = options["ledger"] or f"{file}.privacy"
+    return Privacy(epsilon, delta, options["row_norm"], options["answers"], options["target_bound"], ledger)
 
 
 def inner_is_text(file: Path) -> bool:

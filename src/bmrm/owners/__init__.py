@@ -6,17 +6,21 @@ together, from owners that allow scores of single rows.
 """
 
 from bmrm.owners import resume as _resume  # noqa: F401  (it tells checkpoints what the owners' data are)
+from bmrm.owners.connected import Owners
 from bmrm.owners.gathered import OwnersRows, OwnersScoresRisk
 from bmrm.owners.guard import GuardSettings, OwnerError, Refused
 from bmrm.owners.identity import Identity
+from bmrm.owners.ledger import BudgetSpent
 from bmrm.owners.limits import Limits
 from bmrm.owners.owner import Owner
-from bmrm.owners.risk import Owners, OwnersRisk
+from bmrm.owners.privacy import Privacy
+from bmrm.owners.risk import OwnersRisk
 from bmrm.owners.server import ShardServer
 from bmrm.owners.tls import TLS
 
 __all__ = [
     "TLS",
+    "BudgetSpent",
     "GuardSettings",
     "Identity",
     "Limits",
@@ -26,6 +30,7 @@ __all__ = [
     "OwnersRisk",
     "OwnersRows",
     "OwnersScoresRisk",
+    "Privacy",
     "Refused",
     "ShardServer",
 ]

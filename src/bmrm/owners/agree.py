@@ -18,7 +18,7 @@ from bmrm.owners.labels import node_names
 from bmrm.owners.terms import sized
 
 if TYPE_CHECKING:
-    from bmrm.owners.risk import Owners
+    from bmrm.owners.connected import Owners
 
 
 @dataclass(frozen=True)

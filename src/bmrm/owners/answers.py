@@ -117,6 +117,7 @@ _SCHEMA: dict[str, dict[str, tuple[str, Check, bool]]] = {
         "mass": ("a number above 0", lambda value: _is_number(value) and 0.0 < value <= _MOST_MASS, False),
         "grid": ("a number, at least 0", lambda value: _is_number(value) and 0.0 <= value <= _MOST_MASS, True),
         "size": ("a power of two", lambda value: _is_number(value) and _is_power(value), True),
+        "noise": ("numbers by name", lambda value: isinstance(value, dict), True),
         "key": ("a public key", _matches(_KEY), True),
         "identity": ("a fingerprint", _matches(_KEY), True),
         "signature": ("a signature", _matches(_SIGNATURE), True),

@@ -14,8 +14,9 @@ from bmrm.data.sharded import ShardedMatrix
 from bmrm.losses import Loss
 from bmrm.owners.agree import agreed_labels
 from bmrm.owners.client import OwnerLost
+from bmrm.owners.connected import Owners
 from bmrm.owners.guard import OwnerError
-from bmrm.owners.risk import Owners, OwnersRisk, checked_regularizer
+from bmrm.owners.risk import OwnersRisk, checked_regularizer
 from bmrm.owners.score_messages import sized
 from bmrm.owners.terms import why_scores
 from bmrm.regularizers import get as get_regularizer

@@ -92,6 +92,11 @@ def point_bytes(rows: int, dim: int, outputs: int, of_queries: bool) -> int:
     return _NUMBER * (of_rows * rows * outputs + _POINT_DIM * dim)
 
 
+def plane_bytes(dim: int) -> int:
+    """Return what a plane that is kept takes."""
+    return _NUMBER * (dim + 1)
+
+
 def score_bytes(rows: int, columns: int) -> int:
     """Return what labels, weights, scores and slopes of single rows take, and vectors as long as w."""
     return _NUMBER * _SCORES * (rows + columns)

@@ -17,8 +17,11 @@ from bmrm.data.files import read
 from bmrm.owners.guard import GuardSettings, GuardTripped, Refused
 from bmrm.owners.identity import Identity, fingerprints
 from bmrm.owners.labels import names_told
+from bmrm.owners.ledger import Ledger
 from bmrm.owners.log import DepartureLog
 from bmrm.owners.memory import MOST_BYTES, Room
+from bmrm.owners.privacy import Privacy
+from bmrm.owners.private_session import PrivateSession
 from bmrm.owners.record import Records
 from bmrm.owners.session import Session
 
@@ -55,6 +58,8 @@ class Owner:
         Where all that leaves is noted (`DepartureLog`).
     n_threads : int, optional
         All cores by default, or for -1 (all but one for -2).
+    privacy : Privacy, optional
+        Answer with noise, from a budget of differential privacy; rows are scaled to its norm at once.
 
     Attributes
     ----------
@@ -90,6 +95,7 @@ class Owner:
         allow_scores: bool = False,
         log: str | os.PathLike[str] | None = None,
         n_threads: int | None = None,
+        privacy: Privacy | None = None,
     ) -> None:
         self.name = name or (os.fspath(data) if isinstance(data, (str, os.PathLike)) else "owner")
         self.data = _dataset(data)
@@ -112,6 +118,22 @@ class Owner:
                 f"{self.name}: has {rows} rows that count; sums over fewer than {min_rows} say too much about each "
                 f"(min_rows)"
             )
+        self.privacy = privacy
+        if privacy is not None:
+            self._make_private(privacy, data)
+
+    def _make_private(self, privacy: Privacy, source: Any) -> None:
+        if self.masked_only is not None or self.peers is not None:
+            other = "masked_only" if self.peers is None else "peers"
+            raise DataError(f"{self.name}: answers with noise (privacy) or under masks only ({other}), not both")
+        if self.allow_scores:
+            raise DataError(f"{self.name}: privacy and allow_scores exclude each other: scores of rows have no noise")
+        self.data = privacy.applied_to(self.data, self.name)
+        self.privacy = privacy.planned_for(*self.data.X.shape)
+        path = privacy.ledger
+        if path is None and isinstance(source, (str, os.PathLike)):
+            path = f"{os.fspath(source)}.privacy"
+        self.ledger = Ledger(path)
 
     def resume(self) -> None:
         """Answer again after the guard has stopped it; the answers counted so far stay counted."""
@@ -151,7 +173,8 @@ class Owner:
     @contextmanager
     def session(self, peer: str) -> Iterator[Session]:
         """Talk to one coordinator. Several may say hello; one at a time has runs (`taken`)."""
-        session = Session(self, peer)
+        private = None if self.privacy is None else PrivateSession(self, peer, self.privacy, self.ledger)
+        session = Session(self, peer) if private is None else private
         try:
             yield session
         finally:

@@ -53,7 +53,7 @@ class OwnerParts(Parts):
         self._join()
 
     def _masses(self, answers: list[Any]) -> list[float]:
-        self._begun = answers
+        self.begun = answers
         self.masses = [float(answer["mass"]) for answer in answers]
         self._total = float(sum(self.masses))
         self.steps = [float(answer.get("grid", 0.0)) for answer in answers]
@@ -135,7 +135,7 @@ class MaskedParts(OwnerParts):
         super().__init__(placed, terms, dim)
 
     def _join(self, keys: dict[str, list[str]] | None = None, step: float | None = None) -> None:
-        sizes, names = [float(answer["size"]) for answer in self._begun], self.placed.workers()
+        sizes, names = [float(answer["size"]) for answer in self.begun], self.placed.workers()
         self.q = max(sizes) * self.scale
         if self.q > min(sizes):
             raise OwnerError(
@@ -143,9 +143,9 @@ class MaskedParts(OwnerParts):
                 f"{names[sizes.index(min(sizes))]} of {min(sizes):g}: too far apart for masks with the scale "
                 f"{self.scale:g}"
             )
-        self.error = 0.5 * self.q * len(self._begun)
+        self.error = 0.5 * self.q * len(self.begun)
         entries = {"keys": "key", "identities": "identity", "signatures": "signature"}
-        keys = {many: [answer.get(one, "") for answer in self._begun] for many, one in entries.items()}
+        keys = {many: [answer.get(one, "") for answer in self.begun] for many, one in entries.items()}
         super()._join(keys, self.q)
 
     def ask(self, method: str, of: Callable[[bool], tuple[Any, ...]], each: Any = None) -> list[Any]:

@@ -24,6 +24,8 @@ _UNIT = 2.0**-30  # of the norm: a billionth
 
 @fingerprint.register
 def _(risk: OwnersRisk) -> dict[str, Any]:
+    if risk.planes_noise is not None:
+        raise DataError("runs with owners that answer with noise (privacy) have no checkpoints")
     zero = risk.at_zero
     owners = sorted(f"{rows} rows that count {mass:.9g}" for rows, mass in zip(risk.owners.rows, risk.parts.masses))
     return {

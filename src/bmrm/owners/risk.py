@@ -5,25 +5,25 @@ from __future__ import annotations
 import math
 import secrets
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from bmrm._cached import cached_property
+from bmrm._traits import Trait
 from bmrm.losses import Loss
 from bmrm.losses.vector import VectorLoss
 from bmrm.owners.agree import Labels, agreed_labels
-from bmrm.owners.client import OwnerLost, OwnersPlaced, connected
-from bmrm.owners.columns import agreed
+from bmrm.owners.client import OwnerLost
+from bmrm.owners.connected import Owners
 from bmrm.owners.guard import OwnerError
 from bmrm.owners.masks import SCALE
+from bmrm.owners.noisy import NoisyPoint, announced, check_penalty
 from bmrm.owners.owner import Owner
 from bmrm.owners.parts import MaskedParts, OwnerParts, OwnersPoint
-from bmrm.owners.terms import Terms, check_loss, labels_union, needs_scores, shape, some_targets
-from bmrm.owners.tls import TLS
+from bmrm.owners.terms import Terms, check_loss, needs_scores, shape, some_targets
 from bmrm.owners.wire import MOST_BYTES
 from bmrm.problem import Problem
 from bmrm.regularizers import Regularizer, Separable, Zero
@@ -34,116 +34,6 @@ from bmrm.risks.remote import RemoteRisk, watch
 
 Memory: TypeAlias = dict[str, Any]
 FEWEST_LEFT = 3  # owners that go on without one that is lost: two would know each other's part from the sum
-
-
-class Owners:
-    """Connections to owners, who agree on a version and a number of features.
-
-    Parameters
-    ----------
-    owners : sequence of str or Owner
-        Addresses host:port, or owners in this process.
-    tls : TLS, optional
-        What owners' certificates must be signed by, and the coordinator's own certificate.
-    insecure : bool
-        Accept other machines without TLS.
-    timeout : float
-        Seconds to wait for an answer.
-
-    Attributes
-    ----------
-    names : list of str
-    feature_names : tuple of str, or None
-        The names of the columns, which owners must agree about.
-    n_features, n_rows : int
-    widest : str
-        The owner with the most features.
-    rows : list of int
-        The number of rows of each owner.
-    n_targets : list of int
-        How many numbers each owner's rows have as labels; 0 where that differs from row to row, or there are none.
-    tell_scores : list of bool
-        Which owners tell scores and labels of single rows.
-
-    Examples
-    --------
-    >>> import numpy as np, bmrm
-    >>> X = np.linspace(-1.0, 1.0, 200).reshape(100, 2)
-    >>> with bmrm.owners.Owners([bmrm.Owner((X, np.where(X[:, 0] > 0, "a", "b")))]) as owners:
-    ...     owners.n_rows, owners.classes.tolist()
-    (100, ['a', 'b'])
-    """
-
-    def __init__(
-        self,
-        owners: Sequence[str | Owner],
-        tls: TLS | None = None,
-        insecure: bool = False,
-        timeout: float = 600.0,
-    ) -> None:
-        if isinstance(owners, (str, Owner)) or not owners:
-            raise ValueError(f"owners must be a list of addresses host:port or Owner objects, got {owners!r}")
-        repeated = [owner for k, owner in enumerate(owners) if owner in owners[:k]]
-        if repeated:
-            raise ValueError(f"owner {getattr(repeated[0], 'name', repeated[0])} is given twice")
-        self.placed = OwnersPlaced(connected(owners, tls, insecure, timeout))
-        self.names = self.placed.workers()
-        try:
-            self._agree()
-        except BaseException:
-            self.close()
-            raise
-
-    def _agree(self) -> None:
-        from bmrm import __version__
-
-        found = self.placed.call("hello")
-        for name, answer in zip(self.names, found):
-            if answer.get("version") != __version__:
-                raise OwnerError(f"{name}: has version {answer.get('version')} of bmrm, but this process {__version__}")
-        self.feature_names = agreed(found, self.names)
-        features = [int(answer["features"]) for answer in found]
-        self.n_features, self.rows = max(features), [int(answer["rows"]) for answer in found]
-        self.widest = self.names[features.index(self.n_features)]
-        self.n_targets = [int(answer["targets"]) for answer in found]
-        self.tell_scores = [bool(answer["scores"]) for answer in found]
-        if min(features) < max(features):
-            warnings.warn(
-                f"the owners have {min(features)} ({self.names[features.index(min(features))]}) to {max(features)} "
-                f"features; taken as {max(features)}",
-                UserWarning,
-                stacklevel=3,
-            )
-
-    @cached_property
-    def classes(self) -> npt.NDArray[Any]:
-        """The labels of all owners, sorted; owners tell them where they are classes, or labels of sets."""
-        return labels_union([answer["labels"] for answer in self.placed.call("classes")], self.names)
-
-    @property
-    def n_rows(self) -> int:
-        """The rows of all owners."""
-        return sum(self.rows)
-
-    def leave(self, names: Collection[str]) -> None:
-        """Go on without some owners; the number of features stays as it is."""
-        stay = [place for place, name in enumerate(self.names) if name not in names]
-        self.rows, self.n_targets = [self.rows[place] for place in stay], [self.n_targets[place] for place in stay]
-        self.tell_scores = [self.tell_scores[place] for place in stay]
-        self.placed.leave(names)
-        self.names = self.placed.workers()
-
-    def close(self) -> None:
-        """End all connections."""
-        self.placed.release()
-
-    def __enter__(self) -> Owners:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class OwnersRisk(RemoteRisk):
@@ -268,6 +158,10 @@ class OwnersRisk(RemoteRisk):
         self.best_w: Array | None = None
         self._session, self._seen = secrets.token_hex(8), None
         self.parts = MaskedParts(placed, terms, self.dim, scale) if self.masked else OwnerParts(placed, terms, self.dim)
+        self.planes_noise = announced(self.parts.begun, self.owners.names, self.parts.c)
+        if self.planes_noise is not None:
+            self._with_noise()
+            return
         if checked and not self.masked:
             watch(self, self.parts, self.owners.names, self.parts.coarse)
         self.parts.watchers.append(self._note)
@@ -279,6 +173,13 @@ class OwnersRisk(RemoteRisk):
         if isinstance(self.parts, MaskedParts):
             self.noise = 2.0 * self.parts.error
         self.parts.charge(self, self._bound, self.lam)
+
+    def _with_noise(self) -> None:
+        """Take planes with noise: they cost the owners' budgets, so none is asked for here, and none is checked."""
+        self.unpenalized, self.cheap_lines, self.touched = (), False, ("subgradient", "offset")
+        self._bound = self.regularizer.bind(self.dim)
+        check_penalty(self._bound)
+        self.traits = frozenset({Trait.NOISE})
 
     def go_on_without(self, lost: OwnerLost) -> None:
         """Begin again for the rows of the other owners, at least three of them; what was known of R is void.
@@ -328,7 +229,7 @@ class OwnersRisk(RemoteRisk):
         w = np.ascontiguousarray(w, dtype=np.float64)
         if w.shape != (self.dim,):
             raise ValueError(f"w has shape {w.shape}, expected ({self.dim},)")
-        return OwnersPoint(self, self.parts, w)
+        return (OwnersPoint if self.planes_noise is None else NoisyPoint)(self, self.parts, w)
 
     def inexact(self, w: Array) -> float:
         """Return how much a rounded value or plane may be too high at w."""

@@ -18,6 +18,7 @@ from bmrm.owners.masks import Masks, power_of_two
 from bmrm.owners.memory import point_bytes, risk_bytes, wider_bytes
 from bmrm.owners.names import number, whole
 from bmrm.owners.quantize import step_for
+from bmrm.owners.record import Record
 from bmrm.owners.runs import Run, RunRequests
 from bmrm.owners.score_requests import ScoreRequests
 from bmrm.owners.terms import Terms, shape, targets
@@ -177,11 +178,15 @@ class Session(RunRequests, ScoreRequests):
         start = made.touch(np.zeros(made.dim))
         masks = Masks() if terms.masked else None
         step = 0.0 if terms.masked else self._step(terms, loss, start.value)
-        record = self.owner.records.of(terms, y, loss.floor)
+        record = self._record(terms, y, loss.floor)
         size = power_of_two(max(abs(start.value), float(np.max(np.abs(start.subgradient), initial=0.0))))
         self._runs[risk] = Run(terms, made.dim, mass, start.value, loss.floor, masks, size, point, record, step)
         more = {"grid": step} if masks is None else announced(self.owner, masks, terms.header()) | {"size": size}
         return {"mass": float(mass)} | more
+
+    def _record(self, terms: Terms, y: Any, floor: float) -> Record:
+        """Return what has been told of these targets with this loss."""
+        return self.owner.records.of(terms, y, floor)
 
     def _step(self, terms: Terms, loss: Loss, own: float) -> float:
         """Return the step of the owner's grid; masked sums have a grid already."""

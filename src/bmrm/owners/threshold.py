@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from bmrm.owners.risk import Owners, OwnersRisk
+from bmrm.owners.connected import Owners
+from bmrm.owners.risk import OwnersRisk
 from bmrm.regularizers import Regularizer
 from bmrm.risks.base import Array
 

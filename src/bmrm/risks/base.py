@@ -14,6 +14,7 @@ from bmrm._deadline import look
 from bmrm._traits import Trait
 
 if TYPE_CHECKING:
+    from bmrm.risks.noise import Noise
     from bmrm.risks.normal_error import NormalError
     from bmrm.risks.space import RowSpace
 
@@ -45,6 +46,8 @@ class Risk(ABC):
         Whether a trial on a line costs less than an evaluation, because points keep their scores.
     noise : float
         How much values may be off beside rounding, because sums are told in fixed steps.
+    planes_noise : Noise or None
+        The noise of values and subgradients, where their owners add some to keep rows private.
     plane_bytes : int or None
         How many bytes of planes there is room for, where memory is limited.
     """
@@ -57,6 +60,7 @@ class Risk(ABC):
     n_threads: int = 1
     cheap_lines: bool = False
     noise: float = 0.0
+    planes_noise: Noise | None = None
     plane_bytes: int | None = None
     _last: Any = None
 
