@@ -102,9 +102,9 @@ class ShardServer:
             made = Connection(connection, str(peer[0]), int(peer[1]))
             self._connections.add(made)
             thread = threading.Thread(target=self._attend, args=(made,), daemon=True)
-            with self._lock:
+            with self._lock:  # `close` joins threads that have started only
                 self._threads.add(thread)
-            thread.start()
+                thread.start()
 
     def close(self) -> None:
         """Listen no more, end all connections and wait for their threads."""
