@@ -141,12 +141,11 @@ def one_hot(asker, rng):
 
 
 def lams(asker, rng):
-    """Bisect, in a new run with another lam after each ten answers, in a new session after each fifty."""
+    """Bisect, with another lam after each ten answers, which takes a new session."""
     for k, _ in enumerate(bisection(asker, rng)):
-        if k % 50 == 49:
+        if k % 10 == 9:
             asker.way.close()
             asker.way = DirectChannel(asker.owner)
-        if k % 10 == 9:
             asker.begin(10.0 ** rng.uniform(-3.0, -1.0))
         yield
 
