@@ -70,7 +70,7 @@ def solved(
     options: TrainOptions,
     parts: Parts,
     slim: bool,
-    run: Callable[..., Result] = solve,
+    run: Callable[..., Result] | None = None,
 ) -> list[Result]:
     """Solve n problems one after the other; where slim, without keeping the planes of each."""
     results: list[Result] = []
@@ -81,7 +81,7 @@ def solved(
         with progress_monitor(quiet=options.quiet, label=label) as monitor:
             made = problem(number)
             with within(np.inf if deadline is None else deadline - time.monotonic() + GRACE):  # for all of them
-                result = run(
+                result = (run or solve)(
                     made, parts.solver, tol=options.tol, max_iter=options.max_iter,
                     max_seconds=_seconds_left(deadline, results), monitor=monitor, seed=options.seed,
                     checkpoint=options.checkpoint_of(number),

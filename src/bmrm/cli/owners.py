@@ -16,7 +16,7 @@ from bmrm.cli.fit import Fit, coefficients, fit, model_of, solved
 from bmrm.cli.options import DEFAULT_LAM, Parts, TrainOptions
 from bmrm.cli.targets import Targets, refuse_unused, targets_of
 from bmrm.data import Dataset
-from bmrm.driver import Result, solve
+from bmrm.driver import Result
 from bmrm.dropouts import solve_owners
 from bmrm.losses import Loss
 from bmrm.owners import TLS, OwnerError, Owners, OwnersRisk, OwnersRows
@@ -91,7 +91,7 @@ def _fit(owners: Owners, options: TrainOptions, parts: Parts) -> Fit:
             masked=options.masked, scale=2.0**-options.mask_bits,
         ).problem  # fmt: skip
 
-    run = _surviving if options.survive else solve
+    run = _surviving if options.survive else None
     results = solved(problem, len(targets.problems), options, replace(parts, loss=loss), slim=True, run=run)
     if targets.classes is not None:
         loss = sized(loss, len(targets.classes))
