@@ -5,11 +5,19 @@ from __future__ import annotations
 import contextlib
 import datetime
 import ipaddress
+import re
+import subprocess
+import sys
 
 import numpy as np
 
 import bmrm
 from bmrm.owners.client import DirectChannel
+
+# Exact numbers, without end: what a test of the sums needs, and no owner should allow.
+OPEN = bmrm.owners.GuardSettings(
+    budget=10**6, losses=100, patience=10**6, min_lam=1e-9, resolution=0.0, per_line=10**6, changed=0.0, coarse=0.0
+)
 
 
 def rows(rng, m=300, d=5):
@@ -17,8 +25,27 @@ def rows(rng, m=300, d=5):
     return X, np.where(X @ np.arange(1.0, d + 1) + rng.normal(size=m) > 0.0, 1.0, -1.0)
 
 
+def given_back(owner):
+    """Whether coordinators hold no memory of an owner any more; what it has told, it remembers."""
+    return owner.room.left == owner.room.most - owner.records.n_bytes
+
+
+def labels_of(loss, y):
+    """Return the labels of a run, where the loss has labels: owners of few rows tell theirs to nobody."""
+    if loss.task == "multilabel":
+        return np.arange(y.shape[1])
+    return np.unique(y) if loss.task in ("classification", "hierarchy") else None
+
+
+def halves(X, y, groups=None):
+    """Return the rows in two parts, queries in one piece."""
+    first = np.arange(len(X)) < len(X) // 2 if groups is None else groups <= np.median(groups) - 0.5
+    return [tuple(None if c is None else c[part] for c in (X, y, groups)) for part in (first, ~first)]
+
+
 def parties(X, y, n=3, **options):
-    """Return n owners, each with every n-th row."""
+    """Return n owners, each with every n-th row; their guards are open unless given."""
+    options = {"guard": OPEN} | options
     return [bmrm.Owner((X[s::n], y[s::n]), f"owner {s}", min_rows=10, **options) for s in range(n)]
 
 
@@ -27,6 +54,19 @@ def served(owners, **options):
     """Give the addresses of servers of the owners, on free ports."""
     with contextlib.ExitStack() as stack:
         yield [stack.enter_context(bmrm.ShardServer(owner, **options)).address for owner in owners]
+
+
+@contextlib.contextmanager
+def serving(file, *options):
+    """Give the address of a server and its process."""
+    command = [sys.executable, "-m", "bmrm", "serve-shard", file, *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            found = re.search(r"at (\S+:\d+)", process.stdout.readline())
+            assert found is not None, process.stderr.read()
+            yield found.group(1), process
+        finally:
+            process.kill()
 
 
 @contextlib.contextmanager

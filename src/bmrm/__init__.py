@@ -38,7 +38,8 @@ from bmrm.certificate import Certificate, Status
 from bmrm.checkpoint import Checkpoint
 from bmrm.data import Dataset, Store, convert, read, read_sequences, write
 from bmrm.driver import Record, Result, certify, path, solve
-from bmrm.owners import Owner, OwnersRisk, ShardServer
+from bmrm.dropouts import solve_owners
+from bmrm.owners import Owner, OwnersRisk, Privacy, ShardServer
 from bmrm.problem import Problem
 from bmrm.risks import LinearRisk, Risk, ShardedRisk, ShardedStructuredRisk, Shards, StructuredRisk
 from bmrm.structured import (
@@ -94,6 +95,7 @@ __all__ = [
     "OrdinalRegressor",
     "Owner",
     "OwnersRisk",
+    "Privacy",
     "Problem",
     "PystructModel",
     "Ranker",
@@ -124,6 +126,7 @@ __all__ = [
     "read_sequences",
     "regularizers",
     "solve",
+    "solve_owners",
     "solvers",
     "testing",
     "write",

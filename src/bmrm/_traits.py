@@ -19,6 +19,7 @@ class Trait(Enum):
     CURVED_ROWS = "rows with second derivatives"
     COMPILED = "rows with a compiled loss, up to a linear term"
     CACHED_LINE = "a risk that moves along a line without touching the data"
+    NOISE = "answers with noise"
     UNBOUNDED_RISK = "a risk without a known lower bound"
     SMOOTH_REGULARIZER = "a differentiable regularizer"
     QUADRATIC = "a quadratic regularizer"

@@ -28,6 +28,9 @@ class Certificate:
         How far from optimal w can be at most.
     source : str
         What the bound comes from.
+    failure : float
+        The probability that the two numbers do not enclose it. 0: certain, as everywhere but with owners whose answers
+        carry noise (`bmrm.Privacy`).
 
     Examples
     --------
@@ -43,9 +46,10 @@ class Certificate:
     lower: float
     gap: float
     source: str
+    failure: float = 0.0
 
     @classmethod
-    def of(cls, upper: float, lower: float, source: str) -> Certificate:
+    def of(cls, upper: float, lower: float, source: str, failure: float = 0.0) -> Certificate:
         """Make a certificate from its two ends.
 
         A lower end above the upper one by less than 1e-9 of them is rounding; otherwise it is a `ContradictionError`.
@@ -53,7 +57,7 @@ class Certificate:
         gap = upper - lower
         if -gap > _ROUNDING * max(abs(upper), abs(lower), _TINY):
             raise ContradictionError(upper, lower, source)
-        return cls(upper, min(lower, upper), max(gap, 0.0) if np.isfinite(gap) else np.inf, source)
+        return cls(upper, min(lower, upper), max(gap, 0.0) if np.isfinite(gap) else np.inf, source, failure)
 
     @property
     def relative_gap(self) -> float:
@@ -78,6 +82,9 @@ class Certificate:
         return self.gap <= tol * max(abs(self.upper), abs(self.lower)) + ATOL * scale
 
     def __str__(self) -> str:
+        return self._ends() + (f", with probability {1.0 - self.failure:.6g}" if self.failure > 0.0 else "")
+
+    def _ends(self) -> str:
         if not np.isfinite(self.upper):
             return f"objective {self.upper}, which proves nothing"
         if not np.isfinite(self.lower):
@@ -100,6 +107,7 @@ class Status(Enum):
     STOPPED = "stopped by the callback: continue with start=result"
     INTERRUPTED = "interrupted by Ctrl-C or another signal: continue with start=result"
     STALLED = "no further progress in floating point: the tolerance asks for more digits than the data carry, or another solver is needed (solver='ls_bmrm')"  # noqa: E501
+    SPENT = "the owners' budgets of privacy are spent: more accuracy needs more rows, a larger epsilon or a larger lam"
     NON_FINITE = "the objective is not finite at the start: begin elsewhere or rescale the data"
     UNBOUNDED = "the objective has no lower bound: add a regularizer or raise lam"
 

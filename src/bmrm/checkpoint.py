@@ -28,7 +28,10 @@ from bmrm.solvers import Solver
 
 _FORMAT, _FORMAT_VERSION = "bmrm checkpoint", 1
 _STATE = ("start", "bundle", "memory", "ended", "of_risk")
-_DIGESTS = {"X": "the entries of X", "y": "the targets", "weights": "the sample weights", "offsets": "the offsets"}
+_DIGESTS = {
+    "X": "the entries of X", "y": "the targets", "weights": "the sample weights", "offsets": "the offsets",
+    "data of the owners": "the owners' data", "slopes at 0": "the slopes of the mean loss at w = 0",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,7 @@ def solve(
                 with typed(run.keeper.path):
                     return run.go_on(saved, Start(saved.w, None, seed, tol=tol))
         of_risk = None
-        if isinstance(start, Result) and problem.is_same(start.state.problem):
+        if isinstance(start, Result) and problem.is_same(start.state.problem) and run.noise is None:
             run.lower, of_risk = start.certificate.lower, start.state.of_risk
         return run.to_the_end(replace(start_for(problem, chosen, start, seed), tol=tol), of_risk)
 
@@ -127,6 +127,7 @@ class _Run:
     ) -> None:
         self.outer = outer  # the deadline of a run around this one
         self.problem, self.solver, self.tol, self.monitor = problem, solver, tol, monitor
+        self.noise = problem.risk.planes_noise
         self.max_iter = np.inf if max_iter is None else max_iter
         self.max_seconds = np.inf if max_seconds is None else max_seconds
         self.products, self.began = problem.risk.products, time.perf_counter()
@@ -247,7 +248,7 @@ class _Run:
             if record.seconds >= self.max_seconds:
                 return Status.TIME_LIMIT
             if self.idle >= _PATIENCE or step.ended:
-                return Status.STALLED
+                return Status.STALLED if self.noise is None else Status.SPENT
             self._between_steps()
         return Status.STALLED
 
@@ -256,7 +257,8 @@ class _Run:
         progress = step.upper < self.least - scale or step.lower > self.lower + scale
         self.least = min(self.least, step.upper)
         self.idle = 0 if progress else self.idle + 1
-        self.upper, self.lower = min(self.upper, step.upper), max(self.lower, step.lower)
+        self.upper = min(self.upper, step.upper) if self.noise is None else step.upper  # with noise, of the last w
+        self.lower = max(self.lower, step.lower)
         if not self.history and 0.0 < step.upper < 1.0:
             self.scale = step.upper
         check_value(self.problem, step.w, step.upper, self.scale)
@@ -269,13 +271,15 @@ class _Run:
     def _settle(self, upper: float, w: npt.NDArray[np.float64]) -> None:
         """Take an upper bound; where the lower one lies above it, that is rounding or an error."""
         excess = self.lower - upper
-        if excess > self.excess:
+        if excess > self.excess and self.noise is None:
             upper = resolved(self.problem, self.solver.name, upper, self.lower, w, self.start.w, self.scale)
             self.excess = excess
         self.upper = max(upper, self.lower)
 
     def _confirmed(self, step: Step) -> bool:
         """Whether the gap is still closed with the objective computed anew: scores may have been combined."""
+        if self.noise is not None:  # the step's bounds are all there is: another evaluation has other noise
+            return True
         self._settle(self.problem.at_most(step.w), step.w)
         closed = self._certificate().closes(self.tol, self.scale)
         if closed:
@@ -283,7 +287,7 @@ class _Run:
         return closed
 
     def _certificate(self) -> Certificate:
-        return Certificate.of(self.upper, self.lower, self.solver.name)
+        return Certificate.of(self.upper, self.lower, self.solver.name, self.noise.failure if self.noise else 0.0)
 
     def _seconds(self) -> float:
         return time.perf_counter() - self.began
@@ -294,7 +298,7 @@ class _Run:
     def _result(self, start: Start, status: Status) -> Result:
         of_risk = self.problem.risk.memory  # before it is evaluated once more
         w = start.w if self.last is None else self.last.w
-        if status is not Status.CONVERGED:
+        if status is not Status.CONVERGED and (self.noise is None or self.last is None):
             self._settle(self.problem.at_most(w), w)
         bundle, memory = (None, None) if self.last is None else (self.last.bundle, self.last.memory)
         if self.cut and bundle is not None:
@@ -396,4 +400,4 @@ def certify(
     check_value(problem, point, upper, 1.0)
     start = point if np.isfinite(upper) else None
     result = solve(problem, "auto", tol=tol, max_iter=max_iter, max_seconds=max_seconds, start=start)
-    return Certificate.of(upper, result.certificate.lower, result.solver)
+    return Certificate.of(upper, result.certificate.lower, result.solver, 2.0 * result.certificate.failure)

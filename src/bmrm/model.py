@@ -137,7 +137,8 @@ class Model:
             return self.certificates[0]
         upper = math.fsum(each.upper for each in self.certificates)
         lower = math.fsum(each.lower for each in self.certificates)
-        return Certificate.of(upper, lower, self.certificates[0].source)
+        failure = min(1.0, math.fsum(each.failure for each in self.certificates))
+        return Certificate.of(upper, lower, self.certificates[0].source, failure)
 
     @property
     def status(self) -> Status:

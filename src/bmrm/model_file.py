@@ -76,14 +76,18 @@ def plain_labels(classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def pack(certificate: Certificate) -> dict[str, Any]:
     """Return a certificate as plain JSON values; an end that is not finite is null."""
     ends = {"upper": certificate.upper, "lower": certificate.lower}
-    return {"source": certificate.source} | {k: float(v) if np.isfinite(v) else None for k, v in ends.items()}
+    failure = {"failure": certificate.failure} if certificate.failure > 0.0 else {}
+    return {"source": certificate.source} | failure | {k: float(v) if np.isfinite(v) else None for k, v in ends.items()}
 
 
 def unpack(packed: Any) -> Certificate:
     """Return the certificate that `pack` packed."""
     upper = np.inf if packed["upper"] is None else float(packed["upper"])
     lower = -np.inf if packed["lower"] is None else float(packed["lower"])
-    return Certificate.of(upper, lower, typed(packed, "source", str))
+    failure = float(packed.get("failure", 0.0))
+    if not 0.0 <= failure <= 1.0:
+        raise DataError(f"'failure' in its header is {failure!r}; expected a probability")
+    return Certificate.of(upper, lower, typed(packed, "source", str), failure)
 
 
 def typed(header: Any, name: str, kind: type) -> Any:

@@ -128,10 +128,12 @@ def missing(solver: Any, problem: Problem) -> list[str]:
 
     A solver declares ``needs`` (traits the problem must have) and ``refuses`` (traits it must not have).
     """
-    if solver.needs <= problem.traits and not solver.refuses & problem.traits:
+    noisy = Trait.NOISE in problem.traits and not getattr(solver, "takes_noise", False)
+    if solver.needs <= problem.traits and not solver.refuses & problem.traits and not noisy:
         return []
     needs = [f"needs {trait.value}" for trait in solver.needs if trait not in problem.traits]
     refuses = [f"cannot handle {trait.value}" for trait in solver.refuses if trait in problem.traits]
+    refuses += [f"cannot handle {Trait.NOISE.value}"] if noisy else []
     return sorted(needs) + sorted(refuses)
 
 

@@ -52,14 +52,17 @@ def checked(problem: Problem, saved: Snapshot, numbers: tuple[str, ...]) -> floa
     point = problem.risk.at(saved.w)
     value, upper = point.value, problem.at_most(saved.w)
     slack = _SLACK * max(abs(upper), float(saved.numbers["scale"]))
+    # R(w) is between the value, less what is told too high, and the value plus its rounding error.
+    off = problem.risk.inexact(point.w)
+    least = upper - point.rounding - off
     for said in {float(saved.numbers["upper"]), float(saved.bounds[0])}:
-        if said < upper - slack:
+        if said < least - slack:
             raise DataError(f"its objective is {said!r}, and that of its w is {upper!r}")
     for said in {float(saved.numbers["lower"]), float(saved.bounds[1])}:
         if said > upper + slack:
             raise DataError(f"its lower bound is {said!r}, and the objective of its w is {upper!r}")
     if saved.bundle is not None and np.isfinite(value):
-        _check_planes(saved.bundle, saved.w, value)
+        _check_planes(saved.bundle, saved.w, value, point.rounding + off)
     return upper
 
 
@@ -87,11 +90,11 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float, np.number)) and not math.isnan(value)
 
 
-def _check_planes(bundle: Bundle, w: Array, value: float) -> None:
+def _check_planes(bundle: Bundle, w: Array, value: float, off: float) -> None:
     """Raise DataError if a plane lies above the risk at w."""
     v = w / bundle.units
     products, offsets = bundle.products(v), bundle.offsets
-    slack = _SLACK * (np.abs(products) + np.abs(offsets) + abs(value) + bundle.steepness * np.linalg.norm(v))
+    slack = off + _SLACK * (np.abs(products) + np.abs(offsets) + abs(value) + bundle.steepness * np.linalg.norm(v))
     above = np.flatnonzero(~(products + offsets <= value + slack))
     if above.size:
         k = int(above[0])

@@ -8,7 +8,7 @@ from parties import parties, recorded, rows
 
 import bmrm
 from bmrm import ContradictionError, LinearRisk, OwnersRisk, Problem, solve
-from bmrm.owners import GuardSettings, Refused
+from bmrm.owners import Refused
 from bmrm.owners.masks import Masks, decoded, encoded, power_of_two
 from bmrm.owners.wire import unpacked
 
@@ -27,7 +27,7 @@ def test_masks_cancel_exactly(n, rng):
     masks = agreed(n)
     for round in (1, 2, 9):
         words = [rng.integers(0, 2**64, size=100, dtype=np.uint64) for _ in range(n)]
-        sent = [own.masked(round, each) for own, each in zip(masks, words)]
+        sent = [own.masked(round, each, b"") for own, each in zip(masks, words)]
         total = sum(int(each[0]) for each in words) % 2**64
         assert np.sum(sent, axis=0, dtype=np.uint64)[0] == total
         np.testing.assert_array_equal(np.sum(sent, axis=0, dtype=np.uint64), np.sum(words, axis=0, dtype=np.uint64))
@@ -38,7 +38,7 @@ def test_what_one_owner_sends_is_noise(rng):
     """Bits of masked zeros are even, and those of the same numbers in two rounds have nothing in common."""
     one, _ = agreed(2)
     words = np.zeros(4000, dtype=np.uint64)
-    first, second = one.masked(1, words), one.masked(2, words)
+    first, second = one.masked(1, words, b""), one.masked(2, words, b"")
     for sent in (first, first ^ second):
         share = np.unpackbits(sent.view(np.uint8)).mean()
         assert abs(share - 0.5) < 4.0 * 0.5 / np.sqrt(4000 * 64)
@@ -46,12 +46,12 @@ def test_what_one_owner_sends_is_noise(rng):
 
 def test_a_round_is_answered_once(rng):
     one, _ = agreed(2)
-    one.masked(3, np.zeros(1, dtype=np.uint64))
+    one.masked(3, np.zeros(1, dtype=np.uint64), b"")
     for round in (3, 2):
         with pytest.raises(Refused, match=f"round {round} of the masks is over"):
-            one.masked(round, np.ones(1, dtype=np.uint64))
+            one.masked(round, np.ones(1, dtype=np.uint64), b"")
     with pytest.raises(Refused, match="not agreed"):
-        Masks().masked(1, np.zeros(1, dtype=np.uint64))
+        Masks().masked(1, np.zeros(1, dtype=np.uint64), b"")
 
 
 def test_keys_must_be_those_of_different_owners():
@@ -91,7 +91,6 @@ def drawn():
 
 
 PROBLEMS = list(drawn())
-PATIENT = GuardSettings(patience=10**6)  # where a step is coarse, nothing improves for long
 
 
 @pytest.mark.parametrize(("X", "y", "loss", "regularizer", "lam", "intercept"), PROBLEMS, ids=range(40))
@@ -99,7 +98,7 @@ def test_the_certificate_is_a_proof(X, y, loss, regularizer, lam, intercept):
     one = solve(Problem(LinearRisk(X, y, loss, intercept=intercept), regularizer, lam), "ls_bmrm", tol=1e-9)
     for scale in (2.0**-40, 2.0**-12, 2.0**-7):
         options = {"lam": lam, "regularizer": regularizer, "intercept": intercept}
-        with OwnersRisk(parties(X, y, guard=PATIENT), loss, masked=True, scale=scale, **options) as risk:
+        with OwnersRisk(parties(X, y), loss, masked=True, scale=scale, **options) as risk:
             result = solve(risk.problem, "ls_bmrm", tol=1e-6, max_iter=200 if scale == 2.0**-40 else 15)
         assert result.certificate.lower <= one.certificate.upper
         assert one.certificate.lower <= result.certificate.upper
@@ -115,7 +114,7 @@ def test_without_the_charge_it_would_be_none():
         if intercept or regularizer != "l2":
             continue
         one = solve(Problem(LinearRisk(X, y, loss), regularizer, lam), "ls_bmrm", tol=1e-9)
-        with OwnersRisk(parties(X, y, guard=PATIENT), loss, lam=lam, masked=True, scale=2.0**-7) as risk:
+        with OwnersRisk(parties(X, y), loss, lam=lam, masked=True, scale=2.0**-7) as risk:
             risk.parts.lowered = risk.parts.error = 0.0
             try:
                 result = solve(risk.problem, "ls_bmrm", tol=1e-6, max_iter=15)

@@ -9,21 +9,13 @@ import struct
 import numpy as np
 import pytest
 from catalogue import all_losses, sample_for
-from parties import parties, recorded, rows, served
+from parties import OPEN, halves, labels_of, parties, recorded, rows, served
 from scipy import sparse
 
 import bmrm
 from bmrm import LinearRisk, OwnersRisk, Problem, solve
-from bmrm.owners import Refused
-from bmrm.owners.terms import check_loss
-
-
-def possible(loss):
-    try:
-        check_loss(loss)
-    except ValueError:
-        return False
-    return bool(loss.name)
+from bmrm.owners import OwnerError, OwnersScoresRisk, Refused
+from bmrm.owners.terms import needs_scores
 
 
 @pytest.fixture
@@ -31,24 +23,51 @@ def data(rng):
     return rows(rng)
 
 
-@pytest.mark.parametrize("loss", [loss for loss in all_losses() if possible(loss)], ids=repr)
-def test_same_optimum_as_in_one_place(loss):
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("loss", all_losses(), ids=repr)
+def test_same_optimum_as_in_one_place(loss, intercept):
+    """Every registered loss: as sums, or by scores where all owners allow these and not else."""
     X, y, groups = sample_for(loss)
-    one = LinearRisk(X, y, loss, groups=groups)
-    first = np.arange(len(X)) < len(X) // 2 if groups is None else groups <= np.median(groups) - 0.5
-    parts = [tuple(None if c is None else c[part] for c in (X, y, groups)) for part in (first, ~first)]
-    owners = [bmrm.Owner(part, f"owner {s}", min_rows=1) for s, part in enumerate(parts)]
-    classes = np.unique(y) if loss.task == "classification" else None
-    with OwnersRisk(owners, loss, lam=0.05, classes=classes) as risk:
-        w = np.linspace(-0.1, 0.1, risk.dim) if risk.parts.zero > loss.floor else np.zeros(risk.dim)
+    if intercept and not loss.takes_offset:
+        return
+    one = LinearRisk(X, y, loss, groups=groups, intercept=intercept)
+    classes = labels_of(loss, y)
+    allowed, parts = needs_scores(loss), halves(X, y, groups)
+    owners = [
+        bmrm.Owner(part, f"owner {s}", min_rows=1, allow_scores=allowed, guard=OPEN) for s, part in enumerate(parts)
+    ]
+    with OwnersRisk(owners, loss, lam=0.05, intercept=intercept, classes=classes) as risk:
+        assert isinstance(risk, OwnersScoresRisk) == allowed
+        assert risk.unpenalized == one.unpenalized
+        ball = risk.evaluate(np.zeros(risk.dim))[0] > loss.floor  # it is a point, where w = 0 is the best
+        w = np.linspace(-0.1, 0.1, risk.dim) if ball else np.zeros(risk.dim)
         value, a = risk.evaluate(w)
         assert value == pytest.approx(one.evaluate(w)[0], rel=1e-12)
         np.testing.assert_allclose(a, one.evaluate(w)[1], atol=1e-12)
-        result = solve(risk.problem, tol=1e-8)
-    whole = solve(Problem(one, "l2", 0.05), tol=1e-8)
+        result = solve(risk.problem, tol=1e-6)
+    whole = solve(Problem(one, "l2", 0.05), tol=1e-6)
     assert result.converged
     assert result.certificate.lower <= whole.certificate.upper
     assert whole.certificate.lower <= result.certificate.upper
+
+
+@pytest.mark.parametrize("loss", [loss for loss in all_losses() if needs_scores(loss)], ids=repr)
+def test_refused_unless_every_owner_allows_scores(loss, monkeypatch):
+    X, y, groups = sample_for(loss)
+    parts = halves(X, y, groups)
+    owners = [bmrm.Owner(part, f"owner {s}", min_rows=1, allow_scores=s == 0) for s, part in enumerate(parts)]
+    with (
+        recorded(monkeypatch) as sent,
+        pytest.raises(
+            OwnerError,
+            match=r"owner 1: does not allow scores of single rows, but loss .* all owners must, with --allow-scores",
+        ),
+    ):
+        OwnersRisk(owners, loss, lam=0.05, classes=labels_of(loss, y))
+    assert len(sent) == 2  # hello: the one that allows scores is not asked for labels in vain
+    allowing = [bmrm.Owner(part, f"owner {s}", min_rows=1, allow_scores=True) for s, part in enumerate(parts)]
+    with pytest.raises(ValueError, match="which masks hide"):
+        OwnersRisk(allowing, loss, lam=0.05, classes=labels_of(loss, y), masked=True)
 
 
 @pytest.mark.parametrize("solver", ["bmrm", "ls_bmrm", "lbfgs", "owlqn", "auto"])
@@ -73,8 +92,8 @@ def test_weights_text_labels_and_sparse_rows(rng):
     weight, words = rng.uniform(0.0, 2.0, size=300), np.where(y > 0, "yes", "no")
     one = LinearRisk(X, y, "hinge", sample_weight=weight)
     owners = [
-        bmrm.Owner((sparse.csr_array(X[:100]), words[:100], None, weight[:100]), "one"),
-        bmrm.Owner((X[100:], words[100:], None, weight[100:]), "two"),
+        bmrm.Owner((sparse.csr_array(X[:100]), words[:100], None, weight[:100]), "one", guard=OPEN),
+        bmrm.Owner((X[100:], words[100:], None, weight[100:]), "two", guard=OPEN),
     ]
     with OwnersRisk(owners, "hinge", lam=0.1) as risk:
         assert risk.evaluate(np.ones(5))[0] == pytest.approx(one.evaluate(np.ones(5))[0], rel=1e-12)
@@ -87,7 +106,7 @@ def test_classes_of_several_owners(rng):
     one = LinearRisk(X, y - 5, "softmax", intercept=True)
     ordered = np.argsort(y, kind="stable")  # the first owner has no row of the last class
     parts = [ordered[:190], ordered[190:]]
-    owners = [bmrm.Owner((X[part], y[part]), f"owner {s}") for s, part in enumerate(parts)]
+    owners = [bmrm.Owner((X[part], y[part]), f"owner {s}", guard=OPEN) for s, part in enumerate(parts)]
     with OwnersRisk(owners, "softmax", lam=0.01, intercept=True) as risk:
         assert risk.unpenalized == one.unpenalized
         w = rng.normal(size=risk.dim)

@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import signal
-import subprocess
-import sys
 
 import pytest
 from commands import bad, good
-from parties import certificates, rows
+from parties import certificates, rows, serving
 
 import bmrm
 
 SECONDS = 60
-
-
-@contextlib.contextmanager
-def serving(file, *options):
-    """Give the address of a server and its process."""
-    command = [sys.executable, "-m", "bmrm", "serve-shard", file, *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            found = re.search(r"at (\S+:\d+)", process.stdout.readline())
-            assert found is not None, process.stderr.read()
-            yield found.group(1), process
-        finally:
-            process.kill()
 
 
 @pytest.fixture
@@ -40,16 +24,21 @@ def files(tmp_path, monkeypatch, rng):
     return tmp_path
 
 
+def peered(identity, *peers):
+    return ("--identity", identity, "--peers", ",".join(peers))
+
+
 @pytest.mark.timeout(4 * SECONDS)
 def test_two_owners_and_a_coordinator(files):
     pytest.importorskip("cryptography", reason="needs cryptography to make certificates")
     certificates(files, "owner", "me")
     secured = ("--certificate", "owner.pem", "--key", "owner.key", "--ca", "ca.pem")
     mine = ("--ca", "ca.pem", "--certificate", "me.pem", "--key", "me.key")
+    known = [good("identity", f"{name}.key").stdout.strip() for name in ("north", "south")]
     common = ("--loss", "logistic", "--lam", "1e-2", "--tol", "1e-6")
     with (
-        serving("north.svm", "--log", "north.log", *secured) as (one, first),
-        serving("south.svm", "--masked-only", "2", *secured) as (two, _),
+        serving("north.svm", "--log", "north.log", *peered("north.key", known[1]), *secured) as (one, first),
+        serving("south.svm", "--masked-only", "2", *peered("south.key", known[0]), *secured) as (two, _),
     ):
         owners = f"{one},{two}"
         good("train", "--owners", owners, *mine, *common, "--masked", "--model", "masked.bmrm")
@@ -58,7 +47,7 @@ def test_two_owners_and_a_coordinator(files):
         first.send_signal(signal.SIGTERM)
         _, said = first.communicate(timeout=SECONDS)
         assert first.returncode == 0
-        assert re.fullmatch(r"\d+ answers were given\n", said)
+        assert re.fullmatch(r"\d+ answers were given, \d+ of them new\n", said)
         assert f"{one}: cannot be reached" in bad("train", "--owners", owners, *mine, "--model", "y.bmrm")
     good("train", "both.svm", *common, "--model", "both.bmrm")
     masked, both = bmrm.load("masked.bmrm"), bmrm.load("both.bmrm")
@@ -67,6 +56,9 @@ def test_two_owners_and_a_coordinator(files):
     assert not any((files / name).exists() for name in ("clear.bmrm", "x.bmrm", "y.bmrm"))
     entries = [json.loads(line) for line in (files / "north.log").read_text().splitlines()]
     assert {"hello", "begin", "join", "ask"} <= {entry["what"] for entry in entries}
+    assert ["signed by this owner's peers" in entry["reason"] for entry in entries if entry["what"] == "masks"] == [
+        True
+    ]
 
 
 def test_wrong_usage(files):

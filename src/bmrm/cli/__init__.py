@@ -13,6 +13,7 @@ from bmrm.cli.application import Application
 from bmrm.cli.convert import convert as convert_command
 from bmrm.cli.demo import demo as demo_command
 from bmrm.cli.evaluate import evaluate as evaluate_command
+from bmrm.cli.identity import identity as identity_command
 from bmrm.cli.listing import listing as listing_command
 from bmrm.cli.predict import predict as predict_command
 from bmrm.cli.serve import serve as serve_command
@@ -33,6 +34,7 @@ _COMMANDS = (
     evaluate_command,
     convert_command,
     serve_command,
+    identity_command,
     listing_command,
     demo_command,
 )

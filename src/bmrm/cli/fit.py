@@ -64,7 +64,14 @@ def fit(data: Dataset, options: TrainOptions, parts: Parts) -> Fit:
     return Fit(model, tuple(results), data.n_examples)
 
 
-def solved(problem: Callable[[int], Problem], n: int, options: TrainOptions, parts: Parts, slim: bool) -> list[Result]:
+def solved(
+    problem: Callable[[int], Problem],
+    n: int,
+    options: TrainOptions,
+    parts: Parts,
+    slim: bool,
+    run: Callable[..., Result] | None = None,
+) -> list[Result]:
     """Solve n problems one after the other; where slim, without keeping the planes of each."""
     results: list[Result] = []
     found: list[Findings] = []
@@ -74,7 +81,7 @@ def solved(problem: Callable[[int], Problem], n: int, options: TrainOptions, par
         with progress_monitor(quiet=options.quiet, label=label) as monitor:
             made = problem(number)
             with within(np.inf if deadline is None else deadline - time.monotonic() + GRACE):  # for all of them
-                result = solve(
+                result = (run or solve)(
                     made, parts.solver, tol=options.tol, max_iter=options.max_iter,
                     max_seconds=_seconds_left(deadline, results), monitor=monitor, seed=options.seed,
                     checkpoint=options.checkpoint_of(number),

@@ -88,6 +88,7 @@ class TrainOptions:
     certificate: Path | None = None
     key: Path | None = None
     insecure: bool = False
+    survive: bool = False
     seed: int = 0
     model: Path | None = None
     history: Path | None = None

@@ -46,7 +46,7 @@ class Extras:
 
 def targets_of(data: Dataset, loss: Loss, extras: Extras) -> Targets:
     """Return the targets as the loss takes them; options that mean nothing to it are refused."""
-    _refuse_unused(loss, extras)
+    refuse_unused(loss, extras)
     if not loss.needs_targets:
         return Targets(loss, [None])
     if data.y is None:
@@ -68,7 +68,8 @@ def targets_of(data: Dataset, loss: Loss, extras: Extras) -> Targets:
     return Targets(loss, [y])
 
 
-def _refuse_unused(loss: Loss, extras: Extras) -> None:
+def refuse_unused(loss: Loss, extras: Extras) -> None:
+    """Raise if something is said about labels that the loss has no use for."""
     if extras.hierarchy is not None and loss.task != "hierarchy":
         raise DataError(f"{extras.hierarchy}: a hierarchy is for the losses hierarchical_*, not for '{loss.name}'")
     if extras.multiclass != "auto" and loss.task != "classification":

@@ -73,6 +73,8 @@ _PARAMETER: dict[str, Any] = {"multiple": True, "metavar": "NAME=VALUE"}
 @click.option("--certificate", type=_PATH, help="For owners that ask for one (PEM).")
 @click.option("--key", type=_PATH, help="Of the certificate.")
 @click.option("--insecure", is_flag=True, help="Accept owners on other machines without TLS.")
+@click.option("--survive", is_flag=True,
+              help="Go on without an owner that is lost, if three others remain: another objective.")  # fmt: skip
 @click.option("--weights", type=_PATH, help="A .npy file with one weight for each row.")
 @click.option("--hierarchy", type=_PATH,
               help="The tree of classes: lines 'parent child', or nested JSON.  "
@@ -113,8 +115,9 @@ def train(ctx: click.Context, /, **values: Any) -> int:
     label the tokens of sequences: a .conll file of columns with a template, a .crfsuite file of attributes, or qid:
     for the sequence. A FILE of - is standard input, in the format that --format names; with --model - the model goes to
     standard output and all messages to standard error. With --owners there is no FILE: the rows stay with those they
-    belong to. Exit code 0: the gap is closed; 3: it is not, the model is saved all the same; 2: wrong usage or input,
-    or the model had to be saved elsewhere.
+    belong to, and losses of all rows together (roc_area, ordinal, fbeta) need owners that allow scores. Exit code 0:
+    the gap is closed; 3: it is not, the model is saved all the same; 2: wrong usage or input, or the model had to be
+    saved elsewhere.
     """
     options = TrainOptions.from_context(ctx, values)
     with (

@@ -33,7 +33,14 @@ class ShardedMatrix:
         The most bytes that may be resident here, where the planes are.
     source : str
         For messages.
+
+    Attributes
+    ----------
+    has_risks : bool
+        Whether the workers make risks of their rows, so that sums need not go through here.
     """
+
+    has_risks = True
 
     def __init__(
         self, placed: Placed, rows: Sequence[int], n_cols: int, n_entries: int, memory: int | None = None,

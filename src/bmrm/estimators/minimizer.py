@@ -37,6 +37,7 @@ _WORST_FIRST = (
     Status.NON_FINITE,
     Status.INTERRUPTED,
     Status.STALLED,
+    Status.SPENT,
     Status.TIME_LIMIT,
     Status.ITERATION_LIMIT,
     Status.STOPPED,

@@ -5,22 +5,39 @@ from __future__ import annotations
 import contextlib
 import socket
 import ssl
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
-import numpy as np
 import numpy.typing as npt
 
-from bmrm.owners.guard import OwnerError, Refused
+from bmrm.owners.answers import answer_of
+from bmrm.owners.guard import OwnerError
+from bmrm.owners.limits import send_all
 from bmrm.owners.names import line_header, point_header
 from bmrm.owners.owner import Owner
+from bmrm.owners.score_messages import METHODS as SCORE_METHODS
+from bmrm.owners.score_messages import score_request
 from bmrm.owners.tls import TLS, is_here
 from bmrm.owners.wire import MOST_BYTES, Message, WireError, packed, receive, unpacked
 from bmrm.parallel.base import Answer, Placed
-from bmrm.risks.shard import Missing
 
 _CONNECT = 10.0  # seconds
+_PARTING = 1.0  # seconds that the reason for the end of a connection may take
+
+
+class OwnerLost(OwnerError):
+    """Owners whose connections have ended; a run may go on without them (`bmrm.solve_owners`).
+
+    Attributes
+    ----------
+    names : list of str
+        Theirs.
+    """
+
+    def __init__(self, message: str, names: list[str]) -> None:
+        super().__init__(message)
+        self.names = names
 
 
 class Channel(Protocol):
@@ -88,7 +105,7 @@ class SocketChannel:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if tls is not None:
                 self._connection = tls.of_coordinator().wrap_socket(connection, server_hostname=host)
-            self._connection.settimeout(timeout)
+            self._timeout = timeout
         except (OSError, ssl.SSLError) as error:
             connection.close()
             raise OwnerError(f"{address}: no TLS connection ({error})") from error
@@ -99,18 +116,24 @@ class SocketChannel:
     def send(self, request: bytes) -> None:
         """Send the request."""
         try:
-            self._connection.sendall(request)
+            send_all(self._connection, request, self._timeout)
         except OSError as error:
-            raise OwnerError(f"{self.name}: the connection is lost ({error})") from error
+            self._refusal()
+            raise OwnerLost(f"{self.name}: the connection is lost ({error})", [self.name]) from error
+
+    def _refusal(self) -> None:
+        """Raise Refused with the reason, if the owner has sent one before it ended the connection."""
+        with contextlib.suppress(WireError, OSError):
+            answer_of("hello", (), receive(self._connection, 0, _PARTING, _PARTING), self.name)
 
     def receive(self) -> Message:
-        """Wait for the answer."""
+        """Wait for the answer, which as a whole must come in time."""
         try:
-            return receive(self._connection, MOST_BYTES)
+            return receive(self._connection, MOST_BYTES, self._timeout, self._timeout)
         except TimeoutError as error:
-            raise OwnerError(f"{self.name}: has not answered in time") from error
+            raise OwnerLost(f"{self.name}: has not answered in time", [self.name]) from error
         except (WireError, OSError) as error:
-            raise OwnerError(f"{self.name}: the connection is lost ({error})") from error
+            raise OwnerLost(f"{self.name}: the connection is lost ({error})", [self.name]) from error
 
     def close(self) -> None:
         """End the connection, also where an answer is waited for."""
@@ -154,6 +177,15 @@ class OwnersPlaced(Placed):
         """Return the names of the owners."""
         return [channel.name for channel in self.channels]
 
+    def leave(self, names: Collection[str]) -> None:
+        """End the connections to some owners, and go on with the others."""
+        left = [place for place, channel in enumerate(self.channels) if channel.name not in names]
+        for channel in self.channels:
+            if channel.name in names:
+                channel.close()
+        self.channels = [self.channels[place] for place in left]
+        self.seconds, self.n_shards = [self.seconds[place] for place in left], len(left)
+
     def release(self) -> None:
         """End all connections."""
         channels, self.channels = self.channels, []
@@ -189,12 +221,20 @@ class OwnersPlaced(Placed):
             try:
                 if failed is not None:
                     raise failed
-                answers.append(_answer(channels[shard], method, arguments))
+                answers.append(answer_of(method, arguments, channels[shard].receive(), channels[shard].name))
             except OwnerError as error:
                 errors.append(error)
         if errors:
-            raise errors[0]
+            raise _worst(errors)
         return answers
+
+
+def _worst(errors: list[OwnerError]) -> OwnerError:
+    """Return the error to raise: of owners that are lost, one that names them all; else the first."""
+    lost = [error for error in errors if isinstance(error, OwnerLost)]
+    if len(lost) < len(errors):
+        return next(error for error in errors if not isinstance(error, OwnerLost))
+    return OwnerLost("; ".join(map(str, lost)), [name for error in lost for name in error.names])
 
 
 def request(method: str, arguments: tuple[Any, ...]) -> Message:
@@ -207,9 +247,12 @@ def request(method: str, arguments: tuple[Any, ...]) -> Message:
         return Message({"method": method, "risk": risk, "terms": terms.header()})
     if method == "join":
         risk, total, keys, step, place = arguments
-        return Message({"method": method, "risk": risk, "total": total, "keys": keys, "step": step, "place": place})
+        header = {"method": method, "risk": risk, "total": total, "step": step, "place": place}
+        return Message(header | ({"keys": None} if keys is None else keys))
     if method == "drop":
         return Message({"method": method, "risks": list(arguments[0])})
+    if method in SCORE_METHODS:
+        return score_request(method, arguments)
     if method not in ("ask", "slide"):
         raise OwnerError(f"owners do not answer '{method}'")
     risk, name, what, gone, best, zero, round = arguments
@@ -220,50 +263,13 @@ def request(method: str, arguments: tuple[Any, ...]) -> Message:
     return Message(header | {"line": line_header(name, arrays), "ts": [float(t) for t in what]}, tuple(arrays))
 
 
-def _answer(channel: Channel, method: str, arguments: tuple[Any, ...]) -> Answer:
-    message = channel.receive()
-    header = message.header
-    seconds = float(header.get("seconds", 0.0))
-    if "refused" in header:
-        raise Refused(f"{channel.name} refused: {header['refused']}")
-    if "missing" in header:
-        return Answer(Missing(str(header["missing"])), seconds)
-    if method in ("ask", "slide"):
-        if len(message.arrays) != 1:
-            raise OwnerError(f"{channel.name}: an answer with {len(message.arrays)} arrays; expected 1")
-        numbers = message.arrays[0]
-        if numbers.dtype == np.uint64:
-            return Answer(numbers, seconds)
-        what = arguments[2]
-        return Answer(split_numbers(method, what, numbers, channel.name), seconds)
-    return Answer(header, seconds)
-
-
-def split_numbers(method: str, what: Sequence[Any], numbers: npt.NDArray[np.float64], name: str) -> list[Any]:
-    """Return the parts of an answer: what a point was asked for, or three numbers for each trial on a line."""
-    if method == "slide":
-        if numbers.size != 3 * len(what):
-            raise OwnerError(f"{name}: {numbers.size} numbers for {len(what)} trials; expected three each")
-        return [tuple(row) for row in numbers.reshape(-1, 3).tolist()]
-    singles = sum(want != "subgradient" for want in what)
-    dim = numbers.size - singles
-    if dim < 0 or ("subgradient" not in what and dim):
-        raise OwnerError(f"{name}: {numbers.size} numbers, expected {singles}")
-    parts, at = [], 0
-    for want in what:
-        n = dim if want == "subgradient" else 1
-        parts.append(numbers[at : at + n] if want == "subgradient" else float(numbers[at]))
-        at += n
-    return parts
-
-
 def connected(owners: Sequence[str | Owner], tls: TLS | None, insecure: bool, timeout: float) -> list[Channel]:
     """Return a channel to each owner; none stays open if one cannot be had."""
     channels: list[Channel] = []
     try:
         for owner in owners:
             if isinstance(owner, Owner):
-                channels.append(_direct(owner))
+                channels.append(DirectChannel(owner))
             else:
                 channels.append(SocketChannel(owner, tls, insecure, timeout))
     except BaseException:
@@ -271,10 +277,3 @@ def connected(owners: Sequence[str | Owner], tls: TLS | None, insecure: bool, ti
             channel.close()
         raise
     return channels
-
-
-def _direct(owner: Owner) -> DirectChannel:
-    try:
-        return DirectChannel(owner)
-    except Refused as error:
-        raise Refused(f"{owner.name} refused: {error}") from None

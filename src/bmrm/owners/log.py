@@ -13,6 +13,8 @@ from typing import Any
 
 from bmrm._errors import DataError
 
+_MOST = 10_000  # characters of an entry: keys of 150 owners; what coordinators write into it must not fill the disk
+
 
 class DepartureLog:
     """One JSON object for each message sent: when, to whom, what, how many numbers, and the SHA-256 of its bytes.
@@ -47,6 +49,7 @@ class DepartureLog:
         self._write({"peer": peer, "what": what, "reason": reason})
 
     def _write(self, entry: dict[str, Any]) -> None:
+        entry = {name: value[:_MOST] if isinstance(value, str) else value for name, value in entry.items()}
         entry = {"time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())} | entry
         with self._lock:
             if self.path is None:

@@ -2,12 +2,14 @@
 
 A number x becomes the integer n = round(x / q) modulo 2^64. Owners s < t share a key by X25519; in each round both draw
 the same stream of 64-bit words from it (ChaCha20), which s adds and t subtracts: in the sum over all owners the masks
-cancel, to the last bit, because all of it are integers modulo 2^64.
+cancel, to the last bit, because all of it are integers modulo 2^64. The stream's key is HMAC-SHA256 of that shared key
+over a hash of all that must be equal for all owners (`bmrm.owners.binding`): where anything differs, noise remains.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import importlib
 from collections.abc import Sequence
 from typing import Any
@@ -25,7 +27,8 @@ SCALE = 2.0**-40
 _ROOM = 62  # bits for the sum of all owners
 
 
-def _cryptography(part: str) -> Any:
+def cryptography(part: str) -> Any:
+    """Return a part of the package, which is an extra of this one."""
     try:
         return importlib.import_module(f"cryptography.hazmat.primitives.{part}")
     except ImportError as error:
@@ -42,13 +45,13 @@ class Masks:
     >>> one, two = Masks(), Masks()
     >>> for place, masks in enumerate((one, two)):
     ...     masks.join([one.public, two.public], place)
-    >>> sent = [masks.masked(1, encoded(np.array([x]), 0.25, 2)) for masks, x in ((one, 1.5), (two, -0.5))]
+    >>> sent = [masks.masked(1, encoded(np.array([x]), 0.25, 2), b"the same") for masks, x in ((one, 1.5), (two, -0.5))]
     >>> decoded(sent, 0.25)
     array([1.])
     """
 
     def __init__(self) -> None:
-        self._private = _cryptography("asymmetric.x25519").X25519PrivateKey.generate()
+        self._private = cryptography("asymmetric.x25519").X25519PrivateKey.generate()
         self._keys: list[tuple[bool, bytes]] = []
         self.round = 0
 
@@ -70,7 +73,8 @@ class Masks:
         """
         if len(keys) < 2 or len(set(keys)) < len(keys) or keys[place] != self.public:
             raise Refused("the keys for masks must be those of at least two owners, all different, and have mine")
-        x25519 = _cryptography("asymmetric.x25519")
+        x25519 = cryptography("asymmetric.x25519")
+        self._keys = []
         run = hashlib.sha256(b"".join(keys)).digest()
         for other, key in enumerate(keys):
             if other != place:
@@ -79,8 +83,16 @@ class Masks:
                 derived = hashlib.sha256(b"bmrm masks" + run + pair + shared).digest()
                 self._keys.append((place < other, derived))
 
-    def masked(self, round: int, words: Words) -> Words:
-        """Return the words with all masks of a round; each round is answered once."""
+    def masked(self, round: int, words: Words, bound: bytes) -> Words:
+        """Return the words with all masks of a round; each round is answered once.
+
+        Parameters
+        ----------
+        round : int
+        words : array
+        bound : bytes
+            The hash of what must be equal for all owners (`bmrm.owners.binding.of_request`).
+        """
         if round <= self.round:
             raise Refused(f"round {round} of the masks is over; the last one was {self.round}")
         if not self._keys:
@@ -88,16 +100,16 @@ class Masks:
         self.round = round
         total = words.copy()
         for adds, key in self._keys:
-            mask = _stream(key, round, words.size)
+            mask = _stream(hmac.digest(key, bound, "sha256"), round, words.size)
             total = total + mask if adds else total - mask
         return total
 
 
 def _stream(key: bytes, round: int, n: int) -> Words:
-    """Return n words that follow from a key and a round."""
-    ciphers = _cryptography("ciphers")
+    """Return n words that follow from a key, which is used for this alone, and a round."""
+    ciphers = cryptography("ciphers")
     nonce = bytes(8) + round.to_bytes(8, "little")  # the block counter, then the round
-    encryptor = ciphers.Cipher(_cryptography("ciphers.algorithms").ChaCha20(key, nonce), mode=None).encryptor()
+    encryptor = ciphers.Cipher(cryptography("ciphers.algorithms").ChaCha20(key, nonce), mode=None).encryptor()
     return np.frombuffer(encryptor.update(bytes(8 * n)), "<u8").astype(np.uint64)
 
 

@@ -77,3 +77,11 @@ def number(value: Any) -> float:
     if type(value) not in (int, float) or not math.isfinite(value):
         raise WireError(f"{value!r}; expected a finite number")
     return float(value)
+
+
+def gone(value: Any) -> tuple[Any, Any]:
+    """Return the two lists of numbers of points and lines, checked."""
+    if not (isinstance(value, list) and len(value) == 2 and all(isinstance(part, list) for part in value)):
+        raise WireError("points and lines that are gone must be two lists")
+    points, lines = (tuple(whole(n) for n in part) for part in value)
+    return points, lines

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from bmrm.owners.client import OwnersPlaced, split_numbers
+from bmrm.owners.answers import split_numbers
+from bmrm.owners.client import OwnerLost, OwnersPlaced
 from bmrm.owners.guard import OwnerError
 from bmrm.owners.masks import decoded
 from bmrm.owners.terms import Terms
@@ -20,7 +21,11 @@ _FARTHEST = 12  # tries to find where the risk rises, each 8 times as far out as
 
 
 class OwnerParts(Parts):
-    """R(w) = sum_s c_s R_s(w), in the order of the owners; each request announces the best objective so far.
+    """R(w) = sum_s c_s R_s(w), in the order of the owners.
+
+    Owner s rounds what it tells to multiples of its own step q_s; free coordinates of subgradients stay exact. With
+    e = sum_s c_s q_s / 2, the normal of the sum is off by at most e in each penalized coordinate. Offsets are rounded
+    down. So planes are lowered by e rho, with rho as in `MaskedParts`. Owners charge the rounding of values themselves.
 
     Parameters
     ----------
@@ -32,7 +37,9 @@ class OwnerParts(Parts):
     Attributes
     ----------
     best, zero : float or None
-        The best objective so far and that at w = 0, which the owners' guards compare.
+        The best objective so far and that at w = 0, as requests say; the owners' guards do not believe them.
+    masses : list of float
+        What the rows of each owner count.
     """
 
     placed: OwnersPlaced
@@ -40,16 +47,19 @@ class OwnerParts(Parts):
     def __init__(self, placed: OwnersPlaced, terms: Terms, dim: int) -> None:
         self.best: float | None = None
         self.zero: float | None = None
+        self.error = self.lowered = 0.0
         self.dim, self._round = dim, 0
         super().__init__(placed, "begin", (terms,), [()] * placed.n_shards)
         self._join()
 
     def _masses(self, answers: list[Any]) -> list[float]:
-        self._begun = answers
-        self._total = float(sum(answer["mass"] for answer in answers))
-        return [float(answer["mass"]) for answer in answers]
+        self.begun = answers
+        self.masses = [float(answer["mass"]) for answer in answers]
+        self._total = float(sum(self.masses))
+        self.steps = [float(answer.get("grid", 0.0)) for answer in answers]
+        return self.masses
 
-    def _join(self, keys: list[str] | None = None, step: float | None = None) -> None:
+    def _join(self, keys: dict[str, list[str]] | None = None, step: float | None = None) -> None:
         each = [(place,) for place in range(self.placed.n_shards)]
         self.placed.call("join", self.number, self._total, keys, step, each=each)
 
@@ -67,10 +77,30 @@ class OwnerParts(Parts):
         """Call a method of the risk at all owners; return (c_s, answer) for each."""
         answers = self._answers(method, of)
         for name, answer in zip(self.placed.workers(), answers):
+            if not isinstance(answer, list):
+                raise OwnerError(f"{name}: masks its numbers, though this run is in the clear")
             for part in answer:
                 if isinstance(part, np.ndarray) and part.shape != (self.dim,):
                     raise OwnerError(f"{name}: a subgradient of {part.size} numbers; expected {self.dim}")
+        if method == "ask" and "offset" in (what := of(False)[1]) and self.lowered:
+            at = what.index("offset")
+            answers = [[*parts[:at], parts[at] - self.lowered, *parts[at + 1 :]] for parts in answers]
         return list(zip(self.c, answers))
+
+    def charge(self, risk: Risk, regularizer: Regularizer, lam: float) -> None:
+        """Find out how much planes must be lowered by; the objective at 0 is known."""
+        self.error = 0.5 * sum(c * step for c, step in zip(self.c, self.steps))
+        self.lowered = self.error * self._reach(risk, regularizer, lam)[1]
+
+    def _reach(self, risk: Risk, regularizer: Regularizer, lam: float) -> tuple[float, float]:
+        """Return the level of Omega that no minimizer exceeds, and rho = max |w|_1 there."""
+        assert self.zero is not None
+        level = (self.zero + self.error - risk.floor) / lam * (1.0 + 1e-12)
+        return level, regularizer.reach(np.ones(self.dim), level)
+
+    def coarse(self, w: Array) -> float:
+        """Return how much a plane that was told may be off at w, of any owner."""
+        return self.lowered + max(self.steps) * (2.0 + float(np.sum(np.abs(w))))
 
 
 class MaskedParts(OwnerParts):
@@ -101,17 +131,33 @@ class MaskedParts(OwnerParts):
     """
 
     def __init__(self, placed: OwnersPlaced, terms: Terms, dim: int, scale: float) -> None:
-        self.scale, self.lowered = scale, 0.0
+        self.scale = scale
         super().__init__(placed, terms, dim)
 
-    def _join(self, keys: list[str] | None = None, step: float | None = None) -> None:
-        self.q = max(float(answer["size"]) for answer in self._begun) * self.scale
-        self.error = 0.5 * self.q * len(self._begun)
-        super()._join([answer["key"] for answer in self._begun], self.q)
+    def _join(self, keys: dict[str, list[str]] | None = None, step: float | None = None) -> None:
+        sizes, names = [float(answer["size"]) for answer in self.begun], self.placed.workers()
+        self.q = max(sizes) * self.scale
+        if self.q > min(sizes):
+            raise OwnerError(
+                f"{names[sizes.index(max(sizes))]}: has numbers of the size {max(sizes):g} at w = 0, "
+                f"{names[sizes.index(min(sizes))]} of {min(sizes):g}: too far apart for masks with the scale "
+                f"{self.scale:g}"
+            )
+        self.error = 0.5 * self.q * len(self.begun)
+        entries = {"keys": "key", "identities": "identity", "signatures": "signature"}
+        keys = {many: [answer.get(one, "") for answer in self.begun] for many, one in entries.items()}
+        super()._join(keys, self.q)
 
     def ask(self, method: str, of: Callable[[bool], tuple[Any, ...]], each: Any = None) -> list[Any]:
         """Call a method at all owners; return (1, sum), with the rounding of the sum charged."""
-        answers = self._answers(method, of)
+        try:
+            answers = self._answers(method, of)
+        except OwnerLost as lost:
+            raise OwnerLost(
+                f"{lost}; the sum is lost with it, because its masks do not cancel: start again without it, or with "
+                f"solve_owners (--survive), which goes on if at least three others remain",
+                lost.names,
+            ) from lost
         _, what, _ = of(False)
         expected = 3 * len(what) if method == "slide" else sum(self.dim if w == "subgradient" else 1 for w in what)
         for name, words in zip(self.placed.workers(), answers):
@@ -125,9 +171,7 @@ class MaskedParts(OwnerParts):
 
     def charge(self, risk: Risk, regularizer: Regularizer, lam: float) -> None:
         """Find out how much planes must be lowered by; the objective at 0 is known."""
-        assert self.zero is not None
-        level = (self.zero + self.error - risk.floor) / lam * (1.0 + 1e-12)
-        rho = regularizer.reach(np.ones(self.dim), level)
+        level, rho = self._reach(risk, regularizer, lam)
         if len(risk.unpenalized) > 1:
             raise ValueError(
                 f"masked sums with {len(risk.unpenalized)} unpenalized constants: nothing bounds them all; train "
@@ -136,6 +180,10 @@ class MaskedParts(OwnerParts):
         sides = (1.0, -1.0) if risk.unpenalized else ()
         beta = max((self._side(risk, regularizer, level, rho, side) for side in sides), default=0.0)
         self.lowered = self.error * (1.0 + rho + beta)
+
+    def coarse(self, w: Array) -> float:
+        """Return how much a plane of the sum may be off at w."""
+        return self.lowered + self.error * (2.0 + float(np.sum(np.abs(w))))
 
     def _side(self, risk: Risk, regularizer: Regularizer, level: float, rho: float, side: float) -> float:
         """Return how far the intercept of a minimizer may be on one side.

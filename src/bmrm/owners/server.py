@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
 import socket
 import ssl
 import threading
+import time
 from types import TracebackType
 
 from bmrm._errors import DataError
+from bmrm.owners.connections import Connection, Connections
 from bmrm.owners.guard import Refused
+from bmrm.owners.limits import Deadline, Limits, send_all
 from bmrm.owners.owner import Owner
+from bmrm.owners.session import Session
 from bmrm.owners.tls import TLS, is_here
-from bmrm.owners.wire import MOST_BYTES, Closed, Message, WireError, packed, receive
+from bmrm.owners.wire import Closed, Message, WireError, packed, receive
 
-_HANDSHAKE, _IDLE = 10.0, 3600.0  # seconds
-_MOST_CONNECTIONS = 8
+_FIRST = 4096  # bytes: a first message only says hello
+_JSON, _COPIES = 16, 3  # times the bytes of a header and of numbers: their memory while a request is answered
+_PARTING = 1.0  # seconds to send the reason for which a connection ends
+_JOIN = 10.0  # seconds for threads to end
 
 
 class ShardServer:
@@ -34,8 +39,8 @@ class ShardServer:
         The owner's certificate; with a ``ca``, coordinators must have one that is signed by it.
     insecure : bool
         Accept another host without TLS: everybody on the network may ask, and read what is answered.
-    most_bytes : int
-        The largest message accepted.
+    limits : Limits, optional
+        Deadlines, and how many connections there may be; the memory is the owner's (``max_memory``).
 
     Examples
     --------
@@ -55,20 +60,20 @@ class ShardServer:
         port: int = 0,
         tls: TLS | None = None,
         insecure: bool = False,
-        most_bytes: int = MOST_BYTES,
+        limits: Limits | None = None,
     ) -> None:
         if not (is_here(host) or tls is not None or insecure):
             raise DataError(
                 f"host {host} can be reached from other machines: give a certificate and its key, or say insecure"
             )
-        self.owner, self.most_bytes = owner, most_bytes
+        self.owner, self.limits = owner, Limits() if limits is None else limits
         self._context = None if tls is None else tls.of_owner()
         try:
             self._listening = socket.create_server((host, port), family=_family(host))
         except (OSError, OverflowError) as error:
             raise DataError(f"{host}:{port}: cannot be listened at ({error})") from error
         self._listening.settimeout(0.2)  # so often it is looked whether to close
-        self._connections: set[socket.socket] = set()
+        self._connections = Connections(self.limits.connections)
         self._threads: set[threading.Thread] = set()
         self._lock, self._closing = threading.Lock(), threading.Event()
         self.host, self.port = host, int(self._listening.getsockname()[1])
@@ -94,28 +99,23 @@ class ShardServer:
                 continue
             except OSError:
                 break
-            with self._lock:
-                if len(self._connections) >= _MOST_CONNECTIONS:
-                    connection.close()
-                    continue
-                self._connections.add(connection)
-            thread = threading.Thread(target=self._attend, args=(connection, f"{peer[0]}:{peer[1]}"), daemon=True)
-            with self._lock:
+            made = Connection(connection, str(peer[0]), int(peer[1]))
+            self._connections.add(made)
+            thread = threading.Thread(target=self._attend, args=(made,), daemon=True)
+            with self._lock:  # `close` joins threads that have started only
                 self._threads.add(thread)
-            thread.start()
+                thread.start()
 
     def close(self) -> None:
         """Listen no more, end all connections and wait for their threads."""
         self._closing.set()
         self._listening.close()
+        self._connections.end_all()
         with self._lock:
-            connections, threads = list(self._connections), list(self._threads)
-        for connection in connections:
-            with contextlib.suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
+            threads = list(self._threads)
         for thread in threads:
             if thread is not threading.current_thread():
-                thread.join(timeout=_HANDSHAKE)
+                thread.join(timeout=_JOIN)
 
     def __enter__(self) -> ShardServer:
         return self.start()
@@ -125,33 +125,60 @@ class ShardServer:
     ) -> None:
         self.close()
 
-    def _attend(self, connection: socket.socket, peer: str) -> None:
+    def _attend(self, connection: Connection) -> None:
         """Answer one connection to its end; what goes wrong is in the log."""
-        secured = connection
         try:
-            connection.settimeout(_HANDSHAKE)
-            if self._context is not None:
-                secured = self._context.wrap_socket(connection, server_side=True)
-            secured.settimeout(_IDLE)
-            self._converse(secured, peer)
+            deadline = Deadline(self.limits.handshake)
+            self._secure(connection, deadline)
+            with self.owner.session(connection.peer) as connection.session:
+                self._converse(connection, connection.session, deadline)
         except Closed:
             pass
+        except TimeoutError:
+            self.owner.log.noted(connection.peer, "disconnected", "no message, or none that was whole, in time")
         except (WireError, OSError, ssl.SSLError) as error:
-            self.owner.log.noted(peer, "disconnected", str(error))
+            self.owner.log.noted(connection.peer, "disconnected", str(error))
         finally:
-            secured.close()
+            connection.socket.close()
+            self.owner.room.release(connection)
+            self._connections.discard(connection)
             with self._lock:
-                self._connections.discard(connection)
                 self._threads.discard(threading.current_thread())
 
-    def _converse(self, connection: socket.socket, peer: str) -> None:
-        try:
-            with self.owner.session(peer) as session:
-                while not self._closing.is_set():
-                    connection.sendall(session.reply(receive(connection, self.most_bytes)))
-        except Refused as error:
-            receive(connection, self.most_bytes)
-            connection.sendall(packed(Message({"refused": str(error), "kind": "request", "seconds": 0.0})))
+    def _secure(self, connection: Connection, deadline: Deadline) -> None:
+        if self._context is None:
+            return
+        with_tls = self._context.wrap_socket(connection.socket, server_side=True, do_handshake_on_connect=False)
+        self._connections.secured(connection, with_tls)
+        with_tls.settimeout(deadline.left)  # for all messages of the handshake together
+        with_tls.do_handshake()
+
+    def _converse(self, connection: Connection, session: Session, first: Deadline) -> None:
+        """Answer requests; a message that is too large is refused by its announced size, and not read."""
+        limits, wait, whole = self.limits, first.left, first.left
+
+        def admit(header: int, body: int) -> None:
+            self._admit(connection, session, header, body)
+
+        while not self._closing.is_set():
+            try:
+                request = receive(connection.socket, self.owner.room.most, wait, whole, admit)
+            except Refused as error:
+                self.owner.log.noted(connection.peer, "refused", str(error))
+                send_all(connection.socket, packed(Message({"refused": str(error), "kind": "limit"})), _PARTING)
+                return
+            connection.spoke = time.monotonic()
+            send_all(connection.socket, session.reply(request), limits.message)
+            self.owner.room.release(connection)
+            connection.spoke, wait, whole = time.monotonic(), limits.idle, limits.message
+
+    def _admit(self, connection: Connection, session: Session, header: int, body: int) -> None:
+        """Raise Refused if a message is too large for what has been agreed on, else take the memory that it needs."""
+        if not session.said and header > _FIRST:
+            raise Refused(f"a first message has at most {_FIRST} bytes, got {header}")
+        if body > session.most_bytes:
+            raise Refused(f"a message with {body} bytes of numbers; at most {session.most_bytes} are accepted here")
+        self.owner.room.hold(connection, _JSON * header + _COPIES * body)
 
 
 def _family(host: str) -> socket.AddressFamily:

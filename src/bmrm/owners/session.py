@@ -5,47 +5,38 @@ from __future__ import annotations
 import dataclasses
 import time
 import warnings
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
+from bmrm.losses import Loss
+from bmrm.owners.agreement import agree, announced
 from bmrm.owners.columns import told
 from bmrm.owners.guard import Guard, GuardTripped, Refused
-from bmrm.owners.masks import Masks, encoded, power_of_two
-from bmrm.owners.names import line_name, number, point_name, whole
-from bmrm.owners.terms import Terms, class_labels, shape, targets
-from bmrm.owners.wire import MOST_BYTES, Message, WireError, packed
-from bmrm.risks.base import Array
-from bmrm.risks.shard import Missing, Shard
+from bmrm.owners.labels import MOST_SCORES, n_numbers
+from bmrm.owners.masks import Masks, power_of_two
+from bmrm.owners.memory import point_bytes, risk_bytes, wider_bytes
+from bmrm.owners.names import number, whole
+from bmrm.owners.quantize import step_for
+from bmrm.owners.record import Record
+from bmrm.owners.runs import Run, RunRequests
+from bmrm.owners.score_requests import ScoreRequests
+from bmrm.owners.terms import Terms, shape, targets
+from bmrm.owners.wire import Message, WireError, packed
+from bmrm.risks.shard import Shard
 
 if TYPE_CHECKING:
     from bmrm.owners.owner import Owner
 
 _WANTS: Final = ("value", "subgradient", "offset", "rounding")
-_METHODS: Final = ("hello", "classes", "begin", "join", "ask", "slide", "drop")
+_METHODS: Final = ("hello", "classes", "begin", "join", "ask", "slide", "drop", *ScoreRequests.METHODS)
 _MOST_TRIALS, _MOST_KEPT, _MOST_RUNS = 64, 1000, 1000
+_TRIALS_KEPT = 4  # of a line: a search ends at one of its last trials, which then costs nothing new
+_MOST_VECTORS = 17  # of a request: a point on a line from a point on a line ..., as deep as names may be
 _EPS = float(np.finfo(np.float64).eps)
 
 
-@dataclass
-class _Run:
-    """A risk of this owner's rows in the making, or at work once there is a guard."""
-
-    terms: Terms
-    dim: int
-    mass: float
-    own: float
-    floor: float
-    masks: Masks | None
-    guard: Guard | None = None
-    share: float = 0.0
-    q: float = 0.0
-    parties: int = 1
-
-
-class Session:
+class Session(RunRequests, ScoreRequests):
     """What an owner answers to one coordinator: sums over its rows, after its guard has looked at w.
 
     Parameters
@@ -59,7 +50,35 @@ class Session:
         self.owner, self.peer = owner, peer
         data = owner.data  # a copy of the head: `widen` must not change what others see
         self.shard = Shard(dataclasses.replace(data), owner.name, owner.n_threads)
-        self._runs: dict[int, _Run] = {}
+        self._runs: dict[int, Run] = {}
+        self._begun: set[int] = set()  # all numbers of runs ever: a number has the same terms for ever
+        self._pinned: Terms | None = None
+        self.said = 0  # answers
+        self.at_work = False  # whether the owner belongs to this session, which has begun a run
+
+    @property
+    def most_bytes(self) -> int:
+        """How many bytes of numbers a request may have: vectors of the longest w, and none before a run has begun."""
+        longest = max((run.dim for run in self._runs.values()), default=0)
+        return max(_MOST_VECTORS * 8 * longest, self.score_bytes)
+
+    def end(self) -> None:
+        """Let everything go, and the owner serve others."""
+        self._forget(list(self._runs))
+        self.owner.room.release((self, "wider"))
+        self.owner.room.release((self, "scores"))
+        self._leave()
+
+    def _enter(self) -> None:
+        """Let the owner belong to this session; a second one at the same time is refused."""
+        if not self.at_work:
+            self.owner.taken()
+            self.at_work = True
+
+    def _leave(self) -> None:
+        if self.at_work:
+            self.at_work = False
+            self.owner.free()
 
     def reply(self, request: Message) -> bytes:
         """Return the answer as bytes, which are in the log; what cannot be a request raises WireError."""
@@ -79,8 +98,8 @@ class Session:
             self.owner.log.noted(self.peer, "failed", f"{type(error).__name__}: {error}")
             answer = self._refusal(f"'{method}' failed ({type(error).__name__}); the owner's log says why", "failure")
         answer.header["seconds"] = round(time.perf_counter() - began, 6)
-        payload = packed(answer)
-        self.owner.log.sent(self.peer, str(method), sum(array.size for array in answer.arrays), payload)
+        payload, self.said = packed(answer), self.said + 1
+        self.owner.log.sent(self.peer, str(method)[:40], sum(array.size for array in answer.arrays), payload)
         return payload
 
     @staticmethod
@@ -89,7 +108,7 @@ class Session:
 
     def _answer(self, method: Any, request: Message) -> Message:
         if method not in _METHODS:
-            raise Refused(f"unknown method {method!r}; expected one of {', '.join(_METHODS)}")
+            raise Refused(f"unknown method {str(method)[:40]!r}; expected one of {', '.join(_METHODS)}")
         if self.owner.stopped is not None:
             raise Refused(f"the guard has stopped this owner: {self.owner.stopped}")
         try:
@@ -103,28 +122,53 @@ class Session:
 
         data = self.owner.data
         sizes = {"version": __version__, "rows": data.n_examples, "features": int(data.X.shape[1])}
+        sizes |= {"targets": n_numbers(data.y), "scores": self.owner.allow_scores}
         return sizes | told(data.feature_names)
 
     def _classes(self, header: dict[str, Any], arrays: tuple[Any, ...]) -> dict[str, Any]:
-        return {"labels": class_labels(self.owner.data)}
+        return {"labels": self.owner.labels()}
 
     def _begin(self, header: dict[str, Any], arrays: tuple[Any, ...]) -> dict[str, Any]:
         """Make a risk of the rows; say what it counts."""
         terms = Terms.from_header(header["terms"])
         terms.check(self.owner.guard)
-        if self.owner.masked_only is not None and not terms.masked:
+        if not terms.masked and (self.owner.masked_only is not None or self.owner.peers is not None):
             raise Refused("this owner answers under masks only")
+        loss, risk = self._checked_loss(terms), whole(header["risk"])
+        self._check_pinned(risk, terms)
+        self._enter()
+        try:
+            answer = self._begun_run(risk, loss, terms)
+        except BaseException:
+            self._forget([risk])
+            if self._pinned is None and self.gathered is None:
+                self._leave()
+            raise
+        self._pinned = terms if self._pinned is None else self._pinned
+        self._begun.add(risk)
+        return answer
+
+    def _checked_loss(self, terms: Terms) -> Loss:
+        """Return the loss of a run, whose numbers of classes and scores fit each other and this owner."""
+        n_classes = len(terms.classes or ())
+        if n_classes > MOST_SCORES:
+            raise Refused(f"the terms name {n_classes} classes; expected at most {MOST_SCORES}")
         try:
             loss = terms.made_loss()
+            shape(loss, terms)
         except (ValueError, TypeError) as error:  # by names and parameters alone
             raise Refused(str(error)) from None
-        data = self.owner.data
-        if loss.couples == "group" and data.groups is None:
+        if getattr(loss, "n_classes", None) not in (None, n_classes):
+            raise Refused(f"the terms name {n_classes} classes; expected those of the loss")
+        if loss.couples == "group" and self.owner.data.groups is None:
             raise Refused(f"loss '{loss.name}' needs queries, which this owner does not have")
-        self._check_size(shape(loss, terms)[0], terms.n_features)
+        return loss
+
+    def _begun_run(self, risk: int, loss: Loss, terms: Terms) -> dict[str, Any]:
+        data = self.owner.data
+        point = self._make_room(risk, loss, terms)
         y = targets(data, loss, terms)
         groups = data.groups if loss.couples == "group" else None
-        risk = whole(header["risk"])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # queries without pairs: said to nobody else
             mass = self.shard.add_linear(risk, loss, terms.intercept, terms.n_features, y, data.weight, groups, None)
@@ -133,22 +177,48 @@ class Session:
             raise Refused("no row of this owner counts")
         start = made.touch(np.zeros(made.dim))
         masks = Masks() if terms.masked else None
-        self._runs[risk] = _Run(terms, made.dim, mass, start.value, loss.floor, masks)
+        step = 0.0 if terms.masked else self._step(terms, loss, start.value)
+        record = self._record(terms, y, loss.floor)
         size = power_of_two(max(abs(start.value), float(np.max(np.abs(start.subgradient), initial=0.0))))
-        more = {} if masks is None else {"key": masks.public.hex(), "size": size}
+        self._runs[risk] = Run(terms, made.dim, mass, start.value, loss.floor, masks, size, point, record, step)
+        more = {"grid": step} if masks is None else announced(self.owner, masks, terms.header()) | {"size": size}
         return {"mass": float(mass)} | more
 
-    def _check_size(self, dim: int, n_features: int) -> None:
-        """Raise Refused where a coordinator's numbers would take more memory than a run does."""
-        X, most = self.owner.data.X, MOST_BYTES // 8
-        if n_features < X.shape[1]:
-            raise Refused(f"this owner has {X.shape[1]} features, the run {n_features}")
-        if len(self._runs) >= _MOST_RUNS:
-            raise Refused(f"{len(self._runs)} runs are kept for the coordinator; it must let one go first")
-        if dim > most:
-            raise Refused(f"w would have {dim} numbers; this owner accepts {most}")
-        if isinstance(X, np.ndarray) and 8 * X.shape[0] * n_features > max(4 * X.nbytes, MOST_BYTES):
-            raise Refused(f"this owner's rows are dense and have {X.shape[1]} features; {n_features} are too many")
+    def _record(self, terms: Terms, y: Any, floor: float) -> Record:
+        """Return what has been told of these targets with this loss."""
+        return self.owner.records.of(terms, y, floor)
+
+    def _step(self, terms: Terms, loss: Loss, own: float) -> float:
+        """Return the step of the owner's grid; masked sums have a grid already."""
+        dim, free = shape(loss, terms)
+        regularizer = terms.made_regularizer(dim, free)
+        return step_for(regularizer, terms.lam, own - loss.floor, dim, self.owner.guard.coarse)
+
+    def _check_pinned(self, risk: int, terms: Terms) -> None:
+        """Raise Refused if terms change: the first ones hold for the session, but for the positive class."""
+        if risk in self._begun:
+            raise Refused(f"run {risk} has begun already; its terms stay as they are")
+        if self.gathered not in (None, terms.n_features):
+            raise Refused(f"this session has {self.gathered} features; they stay as they are until its end")
+        first = terms if self._pinned is None else self._pinned
+        names = [field.name for field in dataclasses.fields(terms) if field.name != "positive"]
+        changed = [name for name in names if getattr(terms, name) != getattr(first, name)]
+        if changed:
+            raise Refused(f"the terms of this session have another {changed[0]}; they stay as they are until its end")
+        if len(self._begun) >= _MOST_RUNS:
+            raise Refused(f"{len(self._begun)} runs have begun in this session, which is all that one may have")
+
+    def _make_room(self, risk: int, loss: Loss, terms: Terms) -> int:
+        """Take the memory that a run needs, before anything is made; return the bytes of a point."""
+        X, room = self.owner.data.X, self.owner.room
+        if terms.n_features < X.shape[1]:
+            raise Refused(f"this owner has {X.shape[1]} features, the run {terms.n_features}")
+        dim = shape(loss, terms)[0]
+        sizes = (int(X.shape[0]), dim, max(dim // max(terms.n_features, 1), 1), loss.couples == "group")
+        room.hold((self, "wider"), wider_bytes(X, terms.n_features))
+        room.hold((self, risk), risk_bytes(*sizes))
+        room.hold((self, risk, "points"), point_bytes(*sizes))  # w = 0
+        return point_bytes(*sizes)
 
     def _join(self, header: dict[str, Any], arrays: tuple[Any, ...]) -> dict[str, Any]:
         """Learn what all owners count together, and agree on masks."""
@@ -158,97 +228,23 @@ class Session:
         if total < run.mass * (1.0 - 1e-9):
             raise Refused(f"all owners together are said to count {total:g}, but this one alone counts {run.mass:g}")
         if run.masks is not None:
-            self._agree(run, header)
+            agreed = agree(self.owner, self.peer, run.masks, run.terms.header(), run.size, header)
+            run.parties, run.q, run.bound = agreed.parties, agreed.step, agreed.bound
         run.share = min(1.0, run.mass / total)
         loss = run.terms.made_loss()
         regularizer = run.terms.made_regularizer(*shape(loss, run.terms))
-        run.guard = Guard(
-            self.owner.guard, regularizer, run.terms.lam, run.floor, run.own, run.share, run.parties * run.q
-        )
+        run.guard = Guard(self.owner.guard, regularizer, run.terms.lam, run.floor, run.own, run.share)
         return {}
-
-    def _agree(self, run: _Run, header: dict[str, Any]) -> None:
-        assert run.masks is not None
-        keys, place, q = header["keys"], whole(header["place"]), number(header["step"])
-        if not (isinstance(keys, list) and all(isinstance(key, str) and len(key) == 64 for key in keys) and q > 0.0):
-            raise WireError("keys that are none, or a step that is not above 0")
-        if place >= len(keys):
-            raise WireError(f"place {place} of {len(keys)}")
-        if len(keys) < (self.owner.masked_only or 2):
-            raise Refused(
-                f"this owner answers in runs of at least {self.owner.masked_only} owners; there are {len(keys)}"
-            )
-        run.masks.join([bytes.fromhex(key) for key in keys], place)
-        run.parties, run.q = len(keys), q
-        self.owner.log.noted(self.peer, "masks", f"keys of all owners: {' '.join(keys)}")
-
-    def _ask(self, header: dict[str, Any], arrays: tuple[Any, ...]) -> Message:
-        run = self._run(header)
-        name, wants = point_name(header["point"], arrays, run.dim), header["wants"]
-        if not isinstance(wants, list) or not wants or not set(wants) <= set(_WANTS) or len(set(wants)) < len(wants):
-            raise Refused(f"a point is asked for {wants!r}; expected some of {', '.join(_WANTS)}")
-        found = self.shard.ask(header["risk"], name, tuple(wants), _gone(header["gone"]))
-        if isinstance(found, Missing):
-            return Message({"missing": found.what})
-        point = self.shard.point(header["risk"], name)
-        assert point is not None
-        self._guarded(run, header, [(point.w, point.value)])
-        numbers = np.concatenate([np.atleast_1d(np.asarray(part, np.float64)) for part in found])
-        if run.masks is not None and "offset" in wants:  # its product with the share is rounded as well
-            at = sum(run.dim if want == "subgradient" else 1 for want in wants[: wants.index("offset")])
-            numbers[at] -= 4.0 * _EPS * (abs(numbers[at]) + float(np.abs(point.subgradient) @ np.abs(point.w)))
-        return self._sent(run, header, numbers)
-
-    def _slide(self, header: dict[str, Any], arrays: tuple[Any, ...]) -> Message:
-        run = self._run(header)
-        name, ts = line_name(header["line"], arrays, run.dim), header["ts"]
-        if not isinstance(ts, list) or not 0 < len(ts) <= _MOST_TRIALS:
-            raise Refused(f"a line is asked about at most {_MOST_TRIALS} steps")
-        steps = tuple(number(t) for t in ts)
-        found = self.shard.slide(header["risk"], name, steps, _gone(header["gone"]))
-        if isinstance(found, Missing):
-            return Message({"missing": found.what})
-        line = self.shard.line(header["risk"], name)
-        assert line is not None
-        trials = [(line.start.w + t * line.direction, row[0]) for t, row in zip(steps, found)]
-        self._guarded(run, header, trials)
-        return self._sent(run, header, np.array(found, dtype=np.float64).reshape(-1))
 
     def _drop(self, header: dict[str, Any], arrays: tuple[Any, ...]) -> dict[str, Any]:
-        for risk in header["risks"]:
-            self._runs.pop(risk, None)
-            self.shard.drop((risk,))
+        if not isinstance(header["risks"], list):
+            raise WireError("risks to drop must be a list")
+        self._forget([whole(risk) for risk in header["risks"]])
         return {}
 
-    def _run(self, header: dict[str, Any]) -> _Run:
-        run = self._runs.get(whole(header["risk"]))
-        if run is None:
-            raise Refused(f"this owner has no run {header['risk']}")
-        return run
-
-    def _guarded(self, run: _Run, header: dict[str, Any], asked: list[tuple[Array, float]]) -> None:
-        """Let the guard look at the points and the announcements, and count the answers."""
-        if run.guard is None:
-            raise Refused("a run is evaluated after all owners have joined it")
-        if self.shard.kept(header["risk"]) > _MOST_KEPT:
-            raise GuardTripped(f"more than {_MOST_KEPT} points and lines are kept for the coordinator")
-        best, zero = (None if header[name] is None else number(header[name]) for name in ("best", "zero"))
-        for w, value in asked:
-            run.guard.before(w, best, zero)
-            self.owner.counted()
-            run.guard.after(w, value)
-
-    def _sent(self, run: _Run, header: dict[str, Any], numbers: Array) -> Message:
-        """Return numbers in the clear, or the owner's share of them under masks."""
-        if run.masks is None:
-            return Message({}, (numbers,))
-        words: npt.NDArray[np.uint64] = encoded(run.share * numbers, run.q, run.parties)
-        return Message({}, (run.masks.masked(whole(header["round"]), words),))
-
-
-def _gone(value: Any) -> tuple[Any, Any]:
-    """Return the two lists of numbers of points and lines, checked."""
-    if not (isinstance(value, list) and len(value) == 2 and all(isinstance(part, list) for part in value)):
-        raise WireError("points and lines that are gone must be two lists")
-    points, lines = (tuple(whole(n) for n in part) for part in value)
-    return points, lines
+    def _forget(self, risks: list[int]) -> None:
+        for risk in risks:
+            self._runs.pop(risk, None)
+            self.shard.drop((risk,))
+            self.owner.room.release((self, risk))
+            self.owner.room.release((self, risk, "points"))

@@ -21,8 +21,9 @@ class TLS:
     certificate, key : paths, optional
         Its own; an owner must have one, a coordinator where owners ask for it.
     ca : path, optional
-        What the other side's certificate must be signed by. A coordinator without one accepts the system's; an owner
-        without one accepts coordinators without a certificate.
+        What the other side's certificate must be signed by: this authority and no other, whatever the system trusts. A
+        coordinator without one accepts the system's authorities; an owner without one accepts coordinators without a
+        certificate.
 
     Examples
     --------
@@ -52,9 +53,11 @@ class TLS:
 
     def of_coordinator(self) -> ssl.SSLContext:
         """Return what a client needs: the owner's certificate and its name are verified."""
-        context = ssl.create_default_context()
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         self._load(context)
+        if self.ca is None:
+            context.load_default_certs(ssl.Purpose.SERVER_AUTH)
         return context
 
     def _load(self, context: ssl.SSLContext) -> None:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import socket
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from bmrm.owners.limits import Deadline
 from bmrm.parallel.base import EngineError
 
 _HEAD = struct.Struct("<4sIQ")
@@ -73,20 +75,44 @@ def unpacked(data: bytes, most: int = MOST_BYTES) -> Message:
     return _message(data[_HEAD.size : _HEAD.size + header], data[_HEAD.size + header :])
 
 
-def receive(connection: socket.socket, most: int = MOST_BYTES) -> Message:
-    """Read one message from a connection; what is announced is not given room before it comes."""
-    head = _exactly(connection, _HEAD.size, first=True)
-    header, body = _lengths(head, most)
-    return _message(_exactly(connection, header), _exactly(connection, body))
+def receive(
+    connection: socket.socket,
+    most: int = MOST_BYTES,
+    wait: float | None = None,
+    whole: float | None = None,
+    admit: Callable[[int, int], None] | None = None,
+) -> Message:
+    """Read one message from a connection; what is announced is not given room before it comes.
+
+    Parameters
+    ----------
+    connection : socket
+    most : int
+        The largest number of bytes of numbers.
+    wait : float, optional
+        Seconds until the first byte; for ever by default.
+    whole : float, optional
+        Seconds from then on for the message as a whole, however many pieces it comes in.
+    admit : callable, optional
+        Called with the announced lengths of header and numbers before these are read; it may raise.
+    """
+    connection.settimeout(wait)
+    first = connection.recv(1)
+    if not first:
+        raise Closed("the connection was closed")
+    deadline = None if whole is None else Deadline(whole)
+    header, body = _lengths(first + _exactly(connection, _HEAD.size - 1, deadline), most)
+    if admit is not None:
+        admit(header, body)
+    return _message(_exactly(connection, header, deadline), _exactly(connection, body, deadline))
 
 
-def _exactly(connection: socket.socket, n: int, first: bool = False) -> bytes:
+def _exactly(connection: socket.socket, n: int, deadline: Deadline | None) -> bytes:
     parts, left = [], n
     while left:
+        connection.settimeout(None if deadline is None else deadline.left)
         part = connection.recv(min(left, _PIECE))
         if not part:
-            if first and left == n:
-                raise Closed("the connection was closed")
             raise WireError(f"the connection ended within a message ({n - left} of {n} bytes)")
         parts.append(part)
         left -= len(part)

@@ -14,6 +14,7 @@ from bmrm._deadline import look
 from bmrm._traits import Trait
 
 if TYPE_CHECKING:
+    from bmrm.risks.noise import Noise
     from bmrm.risks.normal_error import NormalError
     from bmrm.risks.space import RowSpace
 
@@ -45,6 +46,8 @@ class Risk(ABC):
         Whether a trial on a line costs less than an evaluation, because points keep their scores.
     noise : float
         How much values may be off beside rounding, because sums are told in fixed steps.
+    planes_noise : Noise or None
+        The noise of values and subgradients, where their owners add some to keep rows private.
     plane_bytes : int or None
         How many bytes of planes there is room for, where memory is limited.
     """
@@ -57,6 +60,7 @@ class Risk(ABC):
     n_threads: int = 1
     cheap_lines: bool = False
     noise: float = 0.0
+    planes_noise: Noise | None = None
     plane_bytes: int | None = None
     _last: Any = None
 
@@ -102,6 +106,10 @@ class Risk(ABC):
     def memory(self) -> Any:
         """What a run that goes on later needs of the evaluations so far, beside the planes; None if nothing."""
         return None
+
+    def inexact(self, w: Array) -> float:
+        """Return how much what is told of w, a value or a plane, may be off beside its rounding error; 0 as a rule."""
+        return 0.0
 
     def forget(self, memory: Any = None) -> None:
         """Forget all evaluations but those of the memory: a run is the same whatever was computed before it."""
@@ -199,6 +207,16 @@ class Line:
     def evaluate_all(self, ts: Sequence[float]) -> list[tuple[float, float, float]]:
         """Return the same at several t."""
         return [self.evaluate(t) for t in ts]
+
+    @property
+    def known(self) -> list[Point]:
+        """The start and the points that are kept, those of the latest trials last."""
+        return list(self._points.values())
+
+    def forget_trials(self, most: int) -> None:
+        """Forget trials but for the last ones; they are made again when they are asked for."""
+        for t in [t for t in self._points if t != 0.0][: -most or None]:
+            del self._points[t]
 
     def terms(self) -> list[Any]:
         """Return compiled line terms for the exact search; none if there are none."""

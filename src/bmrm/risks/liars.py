@@ -25,7 +25,7 @@ class _Witness:
 
     def __init__(self) -> None:
         self.steepest = self.largest = 0.0
-        self.said: list[tuple[int, Array, float, Array | None, float]] = []  # evaluation, w, value, a, offset
+        self.said: list[tuple[int, Array, float, Array | None, float]] = []  # evaluation, w, most, a, offset
 
 
 class ConvexityCheck:
@@ -45,6 +45,9 @@ class ConvexityCheck:
         What the shards are called in errors.
     floor : float
         Of the risk of each shard.
+    coarse : callable, optional
+        How much a plane may be off at w, where shards round their numbers. Their values may then be too small by the
+        rounding error that they tell; a value without one is not compared.
 
     Examples
     --------
@@ -57,8 +60,8 @@ class ConvexityCheck:
     bmrm.risks.liars.LiarError: a: its answers 1 and 2 exclude each other: by answer 2 its risk is at least 3 where ...
     """
 
-    def __init__(self, names: Sequence[str], floor: float) -> None:
-        self.names, self.floor = list(names), floor
+    def __init__(self, names: Sequence[str], floor: float, coarse: Callable[[Array], float] | None = None) -> None:
+        self.names, self.floor, self.coarse = list(names), floor, coarse
         self.evaluations = 0
         self._witnesses = [_Witness() for _ in names]
 
@@ -74,7 +77,7 @@ class ConvexityCheck:
             Which they are.
         """
         self.evaluations += 1
-        if "value" not in found:
+        if "value" not in found or (self.coarse is not None and "rounding" not in found):
             return
         w = w.copy()  # kept, for all shards
         self._kept = int(np.clip(_ROOM // (8 * max(w.size, 1) * (len(self.names) + 1)), _FEWEST, _KEPT))
@@ -82,9 +85,10 @@ class ConvexityCheck:
             value = float(found["value"][place][1])
             a = found["subgradient"][place][1] if "subgradient" in found else None
             offset = float(found["offset"][place][1]) if "offset" in found else None
-            self._look_at(shard, w, value, a, offset)
+            short = 0.0 if self.coarse is None else float(found["rounding"][place][1])
+            self._look_at(shard, w, value, a, offset, short)
 
-    def _look_at(self, shard: int, w: Array, value: float, a: Array | None, offset: float | None) -> None:
+    def _look_at(self, shard: int, w: Array, value: float, a: Array | None, offset: float | None, short: float) -> None:
         witness = self._witnesses[shard]
         if np.isposinf(value):
             return  # too far out for floating point, which is no lie
@@ -92,20 +96,23 @@ class ConvexityCheck:
         if a is not None:
             witness.steepest = max(witness.steepest, float(np.linalg.norm(a)))
         witness.largest = max(witness.largest, abs(value))
-        room = _ROUNDING * (witness.largest + witness.steepest * float(np.linalg.norm(w)))
+        rough = 0.0 if self.coarse is None else self.coarse(w)
+        room = rough + _ROUNDING * (witness.largest + witness.steepest * float(np.linalg.norm(w)))
         touching = 0.0 if a is None else value - float(a @ w)
         if offset is not None and not abs(offset - touching) <= room:
             raise LiarError(
                 f"{self.names[shard]}: its answer {self.evaluations} contradicts itself: the offset of its plane is "
                 f"{offset:.6g}, but the value less <a, w> is {touching:.6g}"
             )
+        most = value + short
         for earlier, w_i, v_i, a_i, b_i in witness.said:
             far = room + _ROUNDING * witness.steepest * float(np.linalg.norm(w_i))
+            far += 0.0 if self.coarse is None else self.coarse(w_i)
             if a_i is not None:
-                self._compare(shard, earlier, self.evaluations, float(a_i @ w) + b_i, value, far)
+                self._compare(shard, earlier, self.evaluations, float(a_i @ w) + b_i, most, far)
             if a is not None:
                 self._compare(shard, self.evaluations, earlier, float(a @ w_i) + touching, v_i, far)
-        witness.said.append((self.evaluations, w, value, None if a is None else a.copy(), touching))
+        witness.said.append((self.evaluations, w, most, None if a is None else a.copy(), touching))
         if len(witness.said) > self._kept:
             del witness.said[1 + self.evaluations % (self._kept - 1)]  # neither the first one nor always the oldest
 

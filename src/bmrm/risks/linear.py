@@ -326,9 +326,14 @@ class LinearPoint(Point):
         far w or after many lines. L(f) + ... - <X'l, w> would have the error of the scores in it, which <|X'l|, |w|>
         does not show where X'l cancels. The rounding of the normal is charged to bounds: see `SlopesError`.
         """
+        return self.subgradient, self.plane_offset
+
+    @property
+    def plane_offset(self) -> float:
+        """The offset of the plane, without its normal: no product."""
         (value, slopes, _), products = self._loss, self.factors[1]
         size = abs(value) + _core.inner_of_sizes(slopes, products) + self.steepness * self.risk.shift_size
-        return self.subgradient, value - _core.inner(slopes, products) - (8.0 + roundings(slopes.size)) * UNIT * size
+        return value - _core.inner(slopes, products) - (8.0 + roundings(slopes.size)) * UNIT * size
 
     @property
     def steepness(self) -> float:

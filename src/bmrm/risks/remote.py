@@ -329,8 +329,18 @@ class RemoteRisk(Risk):
         return RemotePoint(self, self.parts, w) if remembered is None else remembered.recalled(self, self.parts, w)
 
 
-def watch(risk: Risk, parts: Parts, names: Sequence[str]) -> None:
-    """Check all answers from now on: against earlier ones, and now and then by asking again."""
+def watch(risk: Risk, parts: Parts, names: Sequence[str], coarse: Callable[[Array], float] | None = None) -> None:
+    """Check all answers from now on: against earlier ones, and now and then by asking again.
+
+    Parameters
+    ----------
+    risk : Risk
+    parts : Parts
+    names : sequence of str
+        Of the shards.
+    coarse : callable, optional
+        How much a rounded plane may be off at w.
+    """
 
     def again(w: Array) -> dict[str, list[tuple[float, Any]]]:
         products = risk.products  # of the run itself
@@ -338,7 +348,7 @@ def watch(risk: Risk, parts: Parts, names: Sequence[str]) -> None:
         risk.products = products
         return {"value": found[0], "subgradient": found[1]}
 
-    parts.watchers += [ConvexityCheck(names, risk.floor), Audit(again, names)]
+    parts.watchers += [ConvexityCheck(names, risk.floor, coarse), Audit(again, names)]
 
 
 def weighted_sum(shares: Sequence[tuple[float, Array]], dim: int) -> Array:

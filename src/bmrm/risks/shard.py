@@ -249,6 +249,10 @@ class Shard:
         line = _line(kept, name)
         return Missing("line") if line is None else [line.evaluate(t) for t in ts]
 
+    def let_go(self, number: int, gone: tuple[Any, Any]) -> None:
+        """Forget points and lines of a risk."""
+        self._found(number, gone)
+
     def risk(self, number: int) -> Risk | None:
         """Return a risk, for the one who owns the shard."""
         kept = self._risks.get(number)
@@ -258,6 +262,20 @@ class Shard:
         """Return how many points and lines of a risk are kept."""
         kept = self._risks.get(number)
         return 0 if kept is None else len(kept.points) + len(kept.lines)
+
+    def held(self, number: int, most_trials: int) -> int:
+        """Return how many points and lines take memory, once trials are forgotten but for the last ones of each line.
+
+        Lines keep their start and their trials, whether these are known by a number or not.
+        """
+        kept = self._risks.get(number)
+        if kept is None:
+            return 0
+        points = {id(point) for point in kept.points.values()}
+        for line in kept.lines.values():
+            line.forget_trials(most_trials)
+            points.update(id(point) for point in line.known)
+        return len(points) + len(kept.lines)
 
     def point(self, number: int, name: PointName) -> Point | None:
         """Return a point of a risk, for the one who owns the shard."""

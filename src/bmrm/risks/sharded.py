@@ -19,8 +19,8 @@ from bmrm.risks.remote import Parts, RemoteRisk, watch
 
 def linear_risk(X: Any, y: Any, loss: Loss | str, *args: Any, **options: Any) -> LinearRisk:
     """Return a `ShardedRisk` where the rows are on workers and the loss is a sum over them, else a `LinearRisk`."""
-    on_workers = isinstance(getattr(X, "matrix", None), ShardedMatrix)
-    if on_workers and made_loss(loss).couples != "all":
+    matrix = getattr(X, "matrix", None)
+    if isinstance(matrix, ShardedMatrix) and matrix.has_risks and made_loss(loss).couples != "all":
         return ShardedRisk(X, y, loss, *args, **options)
     options.pop("checked", None)
     return LinearRisk(X, y, loss, *args, **options)

@@ -17,6 +17,7 @@ from bmrm.solvers.bmrm_line import BMRMLine
 from bmrm.solvers.coordinate import Coordinate
 from bmrm.solvers.dual_coordinate import DualCoordinate
 from bmrm.solvers.folos import Folos
+from bmrm.solvers.heavy_ball import HeavyBall
 from bmrm.solvers.hybrid import Hybrid
 from bmrm.solvers.interior_point import InteriorPoint
 from bmrm.solvers.lbfgs import LBFGS
@@ -47,6 +48,7 @@ __all__ = [
     "Coordinate",
     "DualCoordinate",
     "Folos",
+    "HeavyBall",
     "Hybrid",
     "InteriorPoint",
     "LsBMRM",

@@ -29,6 +29,7 @@ from bmrm.solvers.choice import (
 )
 from bmrm.solvers.coordinate import Coordinate
 from bmrm.solvers.dual_coordinate import DualCoordinate
+from bmrm.solvers.heavy_ball import HeavyBall
 from bmrm.solvers.hybrid import Hybrid
 from bmrm.solvers.interior_point import InteriorPoint
 from bmrm.solvers.lbfgs import LBFGS
@@ -108,6 +109,7 @@ class Auto(Solver, name="auto"):
     structured models and a user's   `proximal_bundle`: where lam is small and each trial of a line search a call of
     own risks, l2                    the model, planes from far away cost much (RNA foldings, 1e-3: 46 calls to what
                                      `ls_bmrm` had not reached after 80; chains of OCR letters, 1e-2: 159 steps and 185)
+    planes with noise (`Privacy`)    `heavy_ball`
     others, more than 5 coordinates  `hybrid`: from 0, where many scores are equal, the planes of a bundle say little
     free                             about the constants (digits, `hierarchical_hinge`, 1e-6: after 35 planes J is
                                      what it was; `hybrid` arrives at 1e-4 in 7 s)
@@ -142,8 +144,13 @@ class Auto(Solver, name="auto"):
     True
     """
 
+    takes_noise = True
+
     def steps(self, problem: Problem, start: Start) -> Iterator[Step]:
         """Yield the steps of the solvers chosen; where J is infinite at the start, from a point with small scores."""
+        if Trait.NOISE in problem.traits:
+            yield from HeavyBall().steps(problem, start)
+            return
         steps = self._steps(problem, start)
         for step in steps:
             moved = None if np.isfinite(step.upper) else _with_small_scores(problem, start)

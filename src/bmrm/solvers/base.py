@@ -95,12 +95,15 @@ class Solver(ABC):
         What a problem must have, and what it must not have.
     resumable : bool
         Whether a run continued from a result is the same run.
+    takes_noise : bool
+        Whether it can use values and subgradients with noise.
     """
 
     name: ClassVar[str] = ""
     needs: ClassVar[frozenset[Trait]] = frozenset()
     refuses: ClassVar[frozenset[Trait]] = frozenset()
     resumable: ClassVar[bool] = True
+    takes_noise: ClassVar[bool] = False
 
     def __init_subclass__(cls, name: str = "", **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
