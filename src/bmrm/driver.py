@@ -67,14 +67,12 @@ def solve(
     seed : int
         For solvers that draw random numbers.
     checkpoint : Checkpoint or path, optional
-        A file from which the run can go on, bit for bit, after its process was killed: see `bmrm.Checkpoint`. Of a run
-        that goes on, ``max_iter`` counts all iterations and ``max_seconds`` the time from here.
+        A file from which a killed run can go on, bit for bit: see `bmrm.Checkpoint`. ``max_iter`` counts all iterations.
 
     Returns
     -------
     Result
-        Ctrl-C ends the run early with ``Status.INTERRUPTED`` and the best w so far; with a checkpoint when the step at
-        hand ends, or at once if it is pressed again later.
+        After Ctrl-C the best w so far; with a checkpoint when the step ends, or at once if it is pressed again later.
 
     Raises
     ------
@@ -257,8 +255,8 @@ class _Run:
         progress = step.upper < self.least - scale or step.lower > self.lower + scale
         self.least = min(self.least, step.upper)
         self.idle = 0 if progress else self.idle + 1
-        self.upper = min(self.upper, step.upper) if self.noise is None else step.upper  # with noise, of the last w
         self.lower = max(self.lower, step.lower)
+        self.upper = min(self.upper, step.upper) if self.noise is None else step.upper  # with noise, of the last w
         if not self.history and 0.0 < step.upper < 1.0:
             self.scale = step.upper
         check_value(self.problem, step.w, step.upper, self.scale)

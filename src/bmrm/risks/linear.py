@@ -73,8 +73,7 @@ class LinearRisk(Risk):
         m = self.design.n_rows
         if m == 0:
             raise ValueError("X has no rows")
-        self.loss = loss
-        self.kernel = loss.kernel()
+        self.loss, self.kernel = loss, loss.kernel()
         self.targets = loss.encode(*raw_targets(y, groups, loss, m))
         self.vectors = None
         if isinstance(loss, VectorLoss):
@@ -103,8 +102,7 @@ class LinearRisk(Risk):
             free = loss.free_constants(self.targets) if isinstance(loss, VectorLoss) else range(k)
             self.unpenalized = tuple(int(self.dim - k + c) for c in free)
         self.traits = traits_of(loss, self.kernel is not None, self.vectors is not None, self.design.streamed)
-        self.plane_bytes = self.design.plane_bytes
-        self.n_threads = self.design.n_threads
+        self.plane_bytes, self.n_threads = self.design.plane_bytes, self.design.n_threads
         self.products = 0
         self._unseen: tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]] | None = None
         self._last: tuple[Array, Array] | None = None  # w and its scores, until a run begins
@@ -119,10 +117,7 @@ class LinearRisk(Risk):
         return scores.reshape(-1, self.n_outputs) if isinstance(self.loss, VectorLoss) else scores
 
     def scores(self, w: Array, new: bool = False) -> Array:
-        """Return X w + offset, not to be changed: one product with the data, none for w = 0 or for the last w again.
-
-        A w that is new, and will not be changed, is neither compared with the last one nor copied.
-        """
+        """Return X w + offset, not to be changed; no product for 0 and the last w. A new w is not compared or copied."""
         if not w.any():
             return np.zeros(self.design.n_scores) if self.offset is None else self.offset.copy()
         last = self._last

@@ -23,12 +23,12 @@ class LabelLevel {
   // False if nothing but rounding was left to move.
   bool step() {
     if (!(add_up() > kRounded * used_)) return false;
-    if (!shrink()) move(portions());
+    if (!shrink()) move();
     return true;
   }
 
  private:
-  static constexpr double kMost = 0.5, kRare = 0.05, kThin = 0.01, kRounded = 4e-16;
+  static constexpr double kMost = 0.5, kRare = 0.05, kThin = 0.01, kMostGiven = 0.9, kRounded = 4e-16;
 
   // Fills e, alpha, beta, wrong and used; returns the sum of what is above 0 of e.
   double add_up() {
@@ -77,50 +77,63 @@ class LabelLevel {
     return cuts;
   }
 
-  // Of the beta of j, what goes to v in the rows where v is wrong: k x k.
-  std::vector<double> portions() const {
-    std::vector<double> portion(k_ * k_, 0.0);  // first the beta of j in rows where v is true
+  // Moves a_j l_j f_v from j to v in each row where v is wrong: O(k) a row, though there are k^2 pairs of labels. The
+  // shares a_j give what j has too much if rows take F_i = sum_v f_v; then the f_v give v what it lacks. What is left
+  // is in proportion to the square of how often labels are true: the next step moves that.
+  void move() {
+    std::vector<double> f(k_, 0.0), a(k_, 0.0);
+    for (std::size_t v = 0; v < k_; ++v) f[v] = std::max(0.0, -e_[v]) / total_;
+    shares_given(f, a);
+    shares_taken(a, f);
+    double most = 0.0, all = 0.0;
+    for (std::size_t v = 0; v < k_; ++v) most = std::max(most, a[v]), all += f[v];
+    const double less = most * all > kMostGiven ? kMostGiven / (most * all) : 1.0;
+    std::vector<char> is_true(k_, 0);
     for (std::size_t i = 0; i < m_; ++i) {
-      const double p = shares_.at(i), *l = theta_ + i * k_;
-      for (std::size_t j = 0; j < k_; ++j)
-        if (e_[j] > 0.0 && l[j] > 0.0) rows_.each_true(i, [&](std::size_t z) { portion[j * k_ + z] += p * l[j]; });
-    }
-    double most = 0.0;
-    for (std::size_t j = 0; j < k_; ++j) {
-      double given = 0.0;
+      double *l = theta_ + i * k_, taken = all;
+      const double given = less * given_by(l, a);
+      if (!(given > 0.0)) continue;
+      rows_.each_true(i, [&](std::size_t z) { is_true[z] = 1, taken -= f[z]; });
       for (std::size_t v = 0; v < k_; ++v) {
-        double& share = portion[j * k_ + v];
-        const double room = beta_[j] - share;
-        share = e_[j] > 0.0 && e_[v] < 0.0 && room > kThin * beta_[j] ? e_[j] * (-e_[v] / total_) / room : 0.0;
-        given += share;
+        if (a[v] > 0.0 && l[v] > 0.0) l[v] -= less * a[v] * l[v] * std::max(0.0, taken);
+        if (f[v] > 0.0 && !is_true[v]) l[v] += given * f[v];
       }
-      most = std::max(most, given);
+      rows_.each_true(i, [&](std::size_t z) { is_true[z] = 0; });
     }
-    if (most > 0.9)
-      for (double& share : portion) share *= 0.9 / most;
-    return portion;
   }
 
-  void move(const std::vector<double>& portion) {
-    std::vector<double> gain(k_);
+  // a_j = e_j / sum_i p_i l_ij F_i; 0 where j is hardly ever wrong together with those that lack something.
+  void shares_given(const std::vector<double>& f, std::vector<double>& a) const {
+    std::vector<double> room(k_, 0.0);
     for (std::size_t i = 0; i < m_; ++i) {
-      double* l = theta_ + i * k_;
-      std::fill(gain.begin(), gain.end(), 0.0);
-      bool gives = false;
-      for (std::size_t j = 0; j < k_; ++j) {
-        if (!(e_[j] > 0.0 && l[j] > 0.0)) continue;
-        gives = true;
-        double given = 0.0;
-        rows_.each_wrong(i, [&](std::size_t v) {
-          const double one = l[j] * portion[j * k_ + v];
-          gain[v] += one;
-          given += one;
-        });
-        gain[j] -= given;
-      }
-      for (std::size_t v = 0; gives && v < k_; ++v)
-        if (gain[v] != 0.0) l[v] = std::max(0.0, l[v] + gain[v]);
+      const double p = shares_.at(i), *l = theta_ + i * k_;
+      double taken = 1.0;
+      rows_.each_true(i, [&](std::size_t z) { taken -= f[z]; });
+      for (std::size_t v = 0; v < k_; ++v)
+        if (e_[v] > 0.0 && l[v] > 0.0) room[v] += p * l[v] * taken;
     }
+    for (std::size_t v = 0; v < k_; ++v)
+      if (e_[v] > 0.0 && room[v] > kThin * beta_[v]) a[v] = e_[v] / room[v];
+  }
+
+  // f_v = -e_v / sum of p_i sum_j a_j l_ij over the rows where v is wrong.
+  void shares_taken(const std::vector<double>& a, std::vector<double>& f) const {
+    std::vector<double> given(k_, 0.0);
+    double all = 0.0;
+    for (std::size_t i = 0; i < m_; ++i) {
+      const double here = shares_.at(i) * given_by(theta_ + i * k_, a);
+      all += here;
+      if (here > 0.0) rows_.each_true(i, [&](std::size_t z) { given[z] += here; });
+    }
+    for (std::size_t v = 0; v < k_; ++v)
+      f[v] = e_[v] < 0.0 && all - given[v] > kThin * all ? -e_[v] / (all - given[v]) : 0.0;
+  }
+
+  double given_by(const double* l, const std::vector<double>& a) const {
+    double given = 0.0;
+    for (std::size_t v = 0; v < k_; ++v)
+      if (l[v] > 0.0) given += a[v] * l[v];
+    return given;
   }
 
   const LabelRows& rows_;
