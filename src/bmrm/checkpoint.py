@@ -133,7 +133,6 @@ class Keeper:
         self._solver, self._written = solver, time.monotonic()
         self._check_place(checkpoint.resume)
         self._sections = self._read() if self.path.exists() else {}
-        self._drop_what_is_done()
         self._identity = _identity(problem, solver, seed)
 
     def load(self) -> Snapshot | None:
@@ -196,17 +195,18 @@ class Keeper:
         if self.part == 0:
             remove_leftovers(self.path)
 
-    def _drop_what_is_done(self) -> None:
+    def _without_what_is_done(self, sections: dict[str, Section]) -> dict[str, Section]:
         """Keep only the answers of other parts that have converged: their planes may be many."""
-        for name in [name for name in self._sections if name.endswith(".result")]:
+        for name in [name for name in sections if name.endswith(".result")]:
             part = name.removesuffix(".result")
-            if part != f"{self.part}" and self._sections[name].value()["status"] == Status.CONVERGED.name:
-                self._sections.pop(f"{part}.state", None)
+            if part != f"{self.part}" and sections[name].value()["status"] == Status.CONVERGED.name:
+                sections.pop(f"{part}.state", None)
+        return sections
 
     def _read(self) -> dict[str, Section]:
         try:
             header, arrays = parse_archive(self.path.read_bytes(), _FORMAT, _FORMAT_VERSION, _kinds)
-            return _sections(header["sections"], arrays)
+            return self._without_what_is_done(_sections(header["sections"], arrays))
         except OSError as error:
             raise DataError(f"{self.path}: cannot be read ({error.strerror})") from error
         except Exception as error:  # zipfile and NumPy have many ways to say that a file is broken
@@ -232,6 +232,8 @@ def _write(path: Path, sections: dict[str, Section]) -> None:
 
 def _sections(names: list[str], arrays: Arrays) -> dict[str, Section]:
     sections = {}
+    if not all(isinstance(name, str) for name in names):
+        raise DataError("the names of its sections are no text")
     for number, name in enumerate(names):
         tree = arrays.pop(f"section {number} tree").tobytes().decode()
         mine = [array for key, array in arrays.items() if key.startswith(f"section {number} ")]
