@@ -67,7 +67,7 @@ def solve(
     seed : int
         For solvers that draw random numbers.
     checkpoint : Checkpoint or path, optional
-        A file from which a killed run can go on, bit for bit: see `bmrm.Checkpoint`. ``max_iter`` counts all iterations.
+        A file from which a killed run can go on, bit for bit: see `bmrm.Checkpoint`. ``max_iter`` counts all steps.
 
     Returns
     -------
@@ -373,8 +373,7 @@ def certify(
 ) -> Certificate:
     """Return a certificate for any w from anywhere, for example from another library.
 
-    The bound is improved by a bundle method, started at w, until it lies within tol of min J; so the gap tells
-    how far w really is from optimal, and not only how good a first bound happens to be.
+    `solve` goes on from w until the bound lies within tol of min J: so the gap tells how far w is from optimal.
 
     Parameters
     ----------
@@ -397,5 +396,5 @@ def certify(
     upper = problem.at_most(point)
     check_value(problem, point, upper, 1.0)
     start = point if np.isfinite(upper) else None
-    result = solve(problem, "auto", tol=tol, max_iter=max_iter, max_seconds=max_seconds, start=start)
+    result = solve(problem, tol=tol, max_iter=max_iter, max_seconds=max_seconds, start=start)
     return Certificate.of(upper, result.certificate.lower, result.solver, 2.0 * result.certificate.failure)

@@ -117,7 +117,7 @@ class LinearRisk(Risk):
         return scores.reshape(-1, self.n_outputs) if isinstance(self.loss, VectorLoss) else scores
 
     def scores(self, w: Array, new: bool = False) -> Array:
-        """Return X w + offset, not to be changed; no product for 0 and the last w. A new w is not compared or copied."""
+        """Return X w + offset, not to be changed; no product for 0 and the last w. A new w is not copied."""
         if not w.any():
             return np.zeros(self.design.n_scores) if self.offset is None else self.offset.copy()
         last = self._last
