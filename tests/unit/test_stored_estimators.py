@@ -14,6 +14,7 @@ import bmrm
 from bmrm.estimators.trusted import trusted_types
 from bmrm.losses import PiecewiseQuadratic, Quantile
 from bmrm.regularizers import L2, ElasticNet
+from bmrm.solvers import SOLVERS
 from bmrm.structured import ChainModel, FoldingModel, MatchingModel, SemiMarkovModel
 
 X = np.random.default_rng(0).normal(size=(60, 3))
@@ -91,6 +92,7 @@ def test_models_come_back(kind):
 def test_no_type_is_trusted_for_nothing():
     """Each one on the list is part of something that is stored here."""
     models = [model for kind in (ChainModel, FoldingModel, MatchingModel, SemiMarkovModel) for model in kind.examples()]
-    things = [*all_losses(), *all_regularizers(4), *all_solvers(), *models, *(make() for make in FITTED.values())]
+    solvers = [*all_solvers(), *(solver() for solver in SOLVERS.values())]  # the latter has those for noise as well
+    things = [*all_losses(), *all_regularizers(4), *solvers, *models, *(make() for make in FITTED.values())]
     found = {name for thing in things for name in skops.io.get_untrusted_types(data=skops.io.dumps(thing))}
     assert found == set(trusted_types())

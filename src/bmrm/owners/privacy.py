@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from bmrm._cached import cached_property
 from bmrm._errors import DataError
 from bmrm.data.dataset import Dataset
 from bmrm.owners.accountant import ratio_of, rho_of
