@@ -61,9 +61,11 @@ class PlaneBound:
         near : array
             A point near the minimizer.
         """
-        box = self._around(bundle, lam, upper, self.regularizer.largest_multiple(a, lam) * a)
+        most = self.regularizer.largest_multiple(a, lam)
+        box = self._around(bundle, lam, upper, most * a)
         errors = bundle.errors_of(steepness)
-        charged = charged_dual(self.regularizer, lam, a, offset(1.0), box, errors, upper, near)
+        b = offset(1.0) if most == 1.0 else -np.inf  # an offset is a sum over the rows: not one that bounds nothing
+        charged = charged_dual(self.regularizer, lam, a, b, box, errors, upper, near)
         theta = self.regularizer.largest_multiple(charged.c, lam)
         if theta == 1.0:
             return charged.bound, theta
