@@ -146,3 +146,14 @@ def test_a_certificate_hides_no_contradiction():
     with pytest.raises(bmrm.ContradictionError, match="auto"):
         bmrm.Certificate.of(149.710577, 149.710940, "auto")
     assert bmrm.Certificate.of(149.710577, 149.710577 * (1.0 + 1e-12), "auto").gap == 0.0
+
+
+def test_free_slopes_that_are_taken_for_rounding_are_charged_far_away():
+    """A box of length 0 stands for them; errors times 0 were charged, and a bound lay 7e-9 above the objective."""
+    regularizer, lam = bmrm.regularizers.L2(weights=np.array([1.0, 0.0])), 1e-3
+    c, box, near = np.array([0.01, 1e-17]), np.array([np.inf, 0.0]), np.array([0.0, 1e6])
+    e = np.array([0.0, 1e-15])
+    errors = Errors(float(np.linalg.norm(e)), 1e-15, 1, lambda: e)
+    value = regularizer.dual(c, lam, box)[0]
+    bound = charged_dual(regularizer, lam, c, 1.0, box, errors, 1.0 + value, near).bound
+    assert bound <= 1.0 + value - (1e-15 + 1e-17) * 1e7

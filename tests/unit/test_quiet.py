@@ -70,3 +70,8 @@ def test_a_newton_system_beyond_floating_point_is_left_as_it_is():
     step = NewtonSystem(RowCurvature(risk), np.ones(2)).at(np.full(2, 0.5))(g, 1e-8)
     H = np.array([[1.625, 0.5], [0.5, 1.625]])
     assert H @ step == pytest.approx(g)
+
+
+def test_planes_without_a_slope_bound_nothing():
+    """A program without variables is one that SciPy refuses."""
+    assert box._polytope(np.zeros((3, 2)), np.ones(3)).tolist() == [np.inf, np.inf]

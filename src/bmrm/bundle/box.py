@@ -169,6 +169,8 @@ def _polytope(E: Array, room: Array) -> Array:
     columns = np.maximum(np.abs(E).max(axis=0), 1e-300)
     sizes = np.abs(E / columns).max(axis=1)
     keep = sizes > 1e-12  # the others say nothing of v
+    if not keep.any():
+        return np.full(r, np.inf)
     scaled, right = E[keep] / columns / sizes[keep, None], room[keep] / sizes[keep]
     base, missed = np.empty(2 * r), np.empty(2 * r)
     for k, c in enumerate(np.concatenate([np.eye(r), -np.eye(r)])):

@@ -97,7 +97,7 @@ def charged_dual(
     if not np.isfinite(e).all():  # slopes of an exponential may be as large as numbers are
         return Charged(-math.inf, c, math.inf)
     squares = _squares(regularizer, c.size)
-    charge = float(np.where(squares > 0.0, 0.0, e) @ np.minimum(box, _FAR * np.abs(near)))
+    charge = _of_the_rest(squares, np.broadcast_to(box, c.shape), c, e, _FAR * np.abs(near))
     if squares.any() and isinstance(regularizer, Separable):
         e = np.where(squares > 0.0, e, 0.0)
         c, both = _moved(regularizer, c, e)
@@ -105,6 +105,15 @@ def charged_dual(
             other = regularizer.dual(np.where(both, c - 2.0 * e, 0.0), lam, box)[0]
             charge += max(regularizer.dual(np.zeros_like(c), lam, box)[0] - other, 0.0)
     return Charged(rounded_dual(regularizer, lam, c, b - charge, box), c, charge)
+
+
+def _of_the_rest(squares: Array, box: Array, c: Array, e: Array, far: Array) -> float:
+    """Return the charge of the coordinates without a square: at the end of the box, or far away if that is nearer.
+
+    A box of length 0 says that nothing is known but a slope as small as rounding errors: it is charged far away, too.
+    """
+    slopes = np.where(box == 0.0, np.abs(c) + e, e)
+    return float(np.where(squares > 0.0, 0.0, slopes) @ np.where(box == 0.0, far, np.minimum(box, far)))
 
 
 def rounded_dual(regularizer: Regularizer, lam: float, c: Array, b: float, box: Array | float) -> float:

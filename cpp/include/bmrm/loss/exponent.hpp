@@ -30,7 +30,7 @@ BMRM_INLINE double exp_of_negative(double x) {
                                   8.33333333333215669e-3, 4.16666666666513673e-2, 1.66666666666666667e-1, 0.5},
                                  r);
   const double p = tail * (r * r) + r + 1.0;
-  return std::bit_cast<double>(std::bit_cast<std::int64_t>(p) + (std::bit_cast<std::int64_t>(shifted) << 52));
+  return std::bit_cast<double>(std::bit_cast<std::uint64_t>(p) + (std::bit_cast<std::uint64_t>(shifted) << 52));
 }
 
 struct LogAndInverse {
