@@ -179,7 +179,7 @@ class Judge:
         zero = objective.at(objective.problem.regularizer.clip(np.zeros(objective.problem.risk.dim)))
         least = min([*exact.items(), ("the start", zero)], key=lambda item: item[1][0])
         free = Trait.FREE_COORDINATES in objective.problem.traits
-        unknown = Fraction(ATOL) * min(Fraction(1), abs(zero[0])) if free else ZERO
+        unknown = Fraction(ATOL) * min(Fraction(1), abs(Fraction(zero[0]))) if free else ZERO
         for name, result in results.items():
             self._judge_bounds(name, result, exact.get(name), least, unknown)
             self._judge_status(name, result, exact.get(name), zero[0])
