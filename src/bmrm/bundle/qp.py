@@ -196,6 +196,8 @@ def program_with_slacks(n_free: int) -> _core.ActiveSetQp:
     right[0] = 1.0
     program = _core.ActiveSetQp(right)
     for i in range(2 * n_free):
+        if i % 64 == 63:
+            look()
         column = np.zeros(1 + n_free)
         column[1 + i % n_free] = -1.0 if i < n_free else 1.0
         program.add(np.zeros(i + 1), column)

@@ -11,6 +11,7 @@
 
 #include "bmrm/kernel/archive.hpp"
 #include "bmrm/kernel/gram.hpp"
+#include "bmrm/pool.hpp"
 
 namespace bmrm {
 
@@ -97,7 +98,9 @@ class UpdatableCholesky {
 inline void solve_semidefinite(std::vector<double>& K, std::vector<double>& y) {
   constexpr double kVanishing = 1e-13;
   const std::size_t q = y.size();
+  Patience patience;
   for (std::size_t i = 0; i < q; ++i) {
+    if (i % 64 == 63) patience.check();
     double* row = &K[i * q];
     const double whole = row[i];
     for (std::size_t j = 0; j < i; ++j) {

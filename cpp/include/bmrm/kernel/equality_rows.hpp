@@ -20,7 +20,9 @@ class EqualityRows {
 
   // Whether C x = c up to what a caller's own rounding explains.
   bool feasible(const QpMatrices& data, std::span<const double> x) const {
+    Patience patience;
     for (std::size_t i = 0; i < size(); ++i) {
+      if (i % 64 == 63) patience.check();
       double sum = -c_[i], size_of_terms = std::abs(c_[i]);
       for (std::size_t j = 0; j < x.size(); ++j) {
         const double term = data.column(j)[i] * x[j];
@@ -52,7 +54,9 @@ class EqualityRows {
     const std::size_t q = size();
     for (int pass = 0; pass < 2; ++pass) {
       std::vector<double> y = residuals(data, S, x), K(q * q, 0.0);
+      Patience patience;
       for (const std::size_t j : S) {
+        if (q > kManyRows) patience.check();
         const double* C = data.column(j);
         for (std::size_t i = 0; i < q; ++i) add_scaled(x[j] * C[i], C, &K[i * q], q);
       }
@@ -77,6 +81,7 @@ class EqualityRows {
   }
 
  private:
+  static constexpr std::size_t kManyRows = 20;  // a variable costs their square
   std::vector<double> c_;
 };
 

@@ -97,7 +97,7 @@ class SupportKkt {
     scale_.clear();
     Patience patience;
     for (std::size_t k = 0; k < S_.size(); ++k) {
-      if (k % 64 == 63) patience.check();
+      if (k % 64 == 63 || data.q > kManyRows) patience.check();
       append_row(data, k);
     }
     touch();
@@ -117,7 +117,9 @@ class SupportKkt {
     factor_.forward(p.data());
     for (std::size_t i = 0; i < q; ++i) nu[i] -= dot(&rows_[i * s], p.data(), s);
     K_.resize(q * q);
+    Patience patience;
     for (std::size_t i = 0; i < q; ++i) {
+      if (i % 16 == 15) patience.check();
       for (std::size_t j = 0; j < q; ++j) K_[i * q + j] = dot(&rows_[i * s], &rows_[j * s], s);
     }
     solve_semidefinite(K_, nu);
@@ -128,6 +130,7 @@ class SupportKkt {
 
  private:
   static constexpr double kRidge = 1e-13;
+  static constexpr std::size_t kManyRows = 20;  // each pair of variables costs a pass over them
 
   void touch() {
     updated_ = true;
@@ -138,7 +141,9 @@ class SupportKkt {
   void solve_rows(const QpMatrices& data) {
     const std::size_t s = S_.size();
     rows_.resize(data.q * s);
+    Patience patience;
     for (std::size_t i = 0; i < data.q; ++i) {
+      if (i % 16 == 15) patience.check();
       for (std::size_t k = 0; k < s; ++k) rows_[i * s + k] = data.column(S_[k])[i] * scale_[k];
       factor_.forward(rows_.data() + i * s);
     }
