@@ -123,6 +123,10 @@ class Store(Elsewhere):
         labels, ends = self.file.array("y"), self.file.array("y_ends")
         if labels is None or ends is None:
             return self._kept(labels)
+        if ends.dtype.kind not in "iu":
+            raise DataError(
+                f"{self.path}: the ends of the label sets (y_ends) are {ends.dtype}; expected whole numbers"
+            )
         sets = label_sets(labels, ends)
         return sets if self._rows is None else [sets[row] for row in self._rows]
 

@@ -30,6 +30,7 @@ VERSION = 1
 PAGE = 4096
 _MAGIC = b"bmrmrows"
 _PREAMBLE = struct.Struct("<8sIQQI")
+_MOST = 1 << 60  # rows or columns: numbers of 64 bits count them, with room for sums
 _ALIGNMENT = 64
 _LARGEST_HEADER = 1 << 30
 
@@ -156,7 +157,7 @@ def parse_header(path: Any, content: bytes, offset: int, crc: int, size: int) ->
         arrays = {name: StoredArray(**part | {"shape": tuple(part["shape"])}) for name, part in plain["arrays"].items()}
         header = Header(**plain | {"blocks": blocks, "arrays": arrays})
         _check_header(header, size)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except (ArithmeticError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise DataError(f"{path}: unusable header at offset {offset} ({error})") from error
     return header
 
@@ -166,7 +167,7 @@ def _check_header(header: Header, size: int) -> None:
         raise ValueError(f"kind {header.kind!r} of {header.dtype!r}")
     if not all(type(number) is int for number in (header.rows, header.columns, header.entries)):
         raise ValueError(f"{header.rows!r} rows, {header.columns!r} columns, {header.entries!r} entries")
-    if header.rows < 1 or header.columns < 0 or not header.square_sum >= 0.0:
+    if not (1 <= header.rows < _MOST and 0 <= header.columns < _MOST and header.square_sum >= 0.0):
         raise ValueError(f"{header.rows} rows, {header.columns} columns")
     for block in header.blocks:
         whole = block_parts(header.kind, header.dtype, block.rows, block.entries, block.index_size)[1]

@@ -297,5 +297,6 @@ class Stores(Target):
         store = bmrm.Store(path, **chosen(data, ({}, {"memory": "1GB"}, {"skip_bad": True})))
         _ = store.y, store.groups, store.weight, store.feature_names, repr(store)
         if store.shape[1] < 100:
-            risk = bmrm.LinearRisk(store, np.ones(store.shape[0]) if store.shape[0] < 1000 else None, "absolute_error")
-            risk.evaluate(np.ones(store.shape[1]))
+            y = np.ones(store.shape[0]) if store.shape[0] < 1000 else None
+            risk = bmrm.LinearRisk(store, y, "absolute_error", intercept=True)
+            risk.evaluate(np.ones(risk.dim))
