@@ -48,7 +48,7 @@ def fitting():
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize(("solver", "regularizer"), list(fitting()))
 def test_another_session_goes_on(solver, regularizer, masked, data, tmp_path):
-    """Planes are kept: the history begins with that of the first session, and no owner is asked about it again."""
+    """Planes are kept: the history begins with the first session, and no owner is asked about it again."""
     X, y = data
     options = {"lam": 0.01, "regularizer": regularizer, "intercept": True, "masked": masked}
     one = solve(Problem(LinearRisk(X, y, "logistic", intercept=True), regularizer, 0.01), "ls_bmrm", tol=1e-8)

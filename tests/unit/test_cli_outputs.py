@@ -28,12 +28,12 @@ TRAIN = ("train", "two.svm")
 @pytest.fixture(autouse=True)
 def files(tmp_path, monkeypatch):
     (tmp_path / "tmp").mkdir()
-    (tmp_path / "work").mkdir()
+    (tmp_path / "here").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
-    monkeypatch.chdir(tmp_path / "work")
+    monkeypatch.chdir(tmp_path / "here")
     write_files()
     good(*TRAIN, "--model", "good.bmrm", "--quiet")
-    return tmp_path / "work"
+    return tmp_path / "here"
 
 
 def special(kind):
@@ -102,7 +102,7 @@ def test_links_to_files_stay_links(files):
         ("x" * 300, "cannot be written (File name too long)"),
         (os.fsdecode(b"m\xff.bmrm"), "the name of an output must be UTF-8"),
         ("two.svm", "two.svm: is an input of this command and would be overwritten"),
-        ("./../work/two.svm", "is an input of this command and would be overwritten"),
+        ("./../here/two.svm", "is an input of this command and would be overwritten"),
     ],
 )
 def test_names_are_checked_before_any_work(name, message, monkeypatch):

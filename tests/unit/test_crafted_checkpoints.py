@@ -76,7 +76,7 @@ def changed(section, rng):
 def test_changed_files_are_refused_or_give_the_objective_of_their_w(solver, tmp_path):
     made = next((p for p in map(problem, ("hinge", "logistic")) if not missing(SOLVERS[solver](), p)), None)
     if made is None:
-        pytest.skip("does not fit")
+        pytest.skip("the solver fits neither hinge nor logistic risks in memory with l2")
     path, rng = tmp_path / "run", np.random.default_rng(sum(map(ord, solver)))
     solve(made, solver, tol=1e-9, max_iter=3, checkpoint=path)
     sections = read(path)

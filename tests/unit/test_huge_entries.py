@@ -17,8 +17,9 @@ AT_ZERO = {"logistic": np.log(2.0), "hinge": 1.0, "least_squares": 0.5}
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_runs_end_with_the_objective_at_zero_at_least(solver, loss, regularizer):
     problem = bmrm.Problem(bmrm.LinearRisk(X, y, loss), regularizer, 0.1)
-    if missing(SOLVERS[solver](), problem):
-        pytest.skip("does not fit")
+    lacks = missing(SOLVERS[solver](), problem)
+    if lacks:
+        pytest.skip(f"the solver does not fit: it {', '.join(lacks)}")
     certificate = bmrm.solve(problem, solver, max_iter=3, max_seconds=10.0).certificate
     assert not np.isnan(certificate.upper)
     assert certificate.lower <= certificate.upper

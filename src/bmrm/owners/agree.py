@@ -77,7 +77,7 @@ def _place(loss: Loss, labels: list[Any], positive: Any) -> int:
 
 
 def _nodes(loss: HierarchicalLoss, found: npt.NDArray[Any], tree: Any, by_name: bool) -> Labels:
-    """Return the nodes of the tree that is given, that of the loss, or that of labels which are paths."""
+    """Return the nodes of the tree that is given, the tree of the loss, or the one that labels as paths make."""
     names = node_names(found)
     if tree is not None or by_name:
         if tree is None and found.dtype.kind not in "US":

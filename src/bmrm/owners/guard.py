@@ -87,7 +87,7 @@ class Guard:
     """Watches one run on behalf of an owner whose risk is R_s, with the share c_s of R, by what the owner sees itself.
 
     Every minimizer has lam Omega(w) <= J(0) - floor, because J(w) <= J(0) there and R >= floor. J(0) of all owners is
-    not known here, and an announced one would not be believed: the ball is that of the own R_s(0). So is it w / slack
+    not known here, and an announced one would not be believed: the ball follows from its own R_s(0). So is it w / slack
     that must satisfy the inequality; with l2, ten times as far out is J(0) a hundred times as large. Only penalized
     coordinates count in Omega.
 

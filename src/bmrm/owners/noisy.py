@@ -20,7 +20,7 @@ _NUMBERS = ("normal", "offset", "normal_off", "offset_off", "bend", "size")
 
 
 class NoisyPoint(OwnersPoint):
-    """A point where all that is known is a plane with noise: its value is that of the plane."""
+    """A point where all that is known is a plane with noise: its value is read off the plane."""
 
     def _plane(self) -> tuple[Array, float]:
         fresh = not self._known

@@ -58,7 +58,7 @@ class OwnersRisk(RemoteRisk):
     positive : label, optional
         The class against the rest, where the loss has one score; the second of two by default.
     tree : Tree, parents or nested names, optional
-        For a hierarchy: that of the loss by default, or the labels as paths ``a/b/c`` where the loss is a name.
+        For a hierarchy: the tree of the loss by default, or the labels as paths ``a/b/c`` where the loss is a name.
     masked : bool
         Whether owners mask their answers, so that only sums over all of them can be read here.
     scale : float

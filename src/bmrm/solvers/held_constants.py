@@ -18,7 +18,7 @@ from bmrm.risks.dual import Dual, DualPoint
 FIRST, FIXED = 0.1, 0.2  # where s may grow, and where it cannot
 _GROWTH, _LARGEST = 1.2, 10.0  # after each epoch, and in all
 # s gets smaller again while constants keep their way (the cosine between two epochs' ways), or where their slopes are
-# expected to add as much of the estimated gap to that of the bound. Columns of one sign, 48 constants, to 1e-3: 89
+# expected to add as much of the estimated gap to the gap of the bound. Columns of one sign, 48 constants, to 1e-3: 89
 # epochs without the former, 25 with it, 23 without constants.
 _KEEPS, _LAGS = 0.3, 0.5
 # Centers that keep their way go further, by this factor more after each epoch, and up to so many times as far. Epochs
